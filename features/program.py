@@ -1,0 +1,141 @@
+"""Programs: what is computed, as small typed expressions over one row, with no name that a decision could look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from features.errors import ProgramError
+from kernels.dtypes import STORAGE, storage
+from kernels.identity import digest
+
+type_of_row = tuple[str, str]  # (dtype, "row" or "scalar")
+
+
+@frozen
+class Load:
+    """Every element of the row, once, as stored."""
+
+    dtype: str
+
+    def type(self) -> type_of_row:
+        return storage(self.dtype).name, "row"
+
+    def tree(self) -> list[Any]:
+        return ["load", self.dtype]
+
+
+@frozen
+class Cast:
+    """The operand in another dtype, rounded to nearest even."""
+
+    operand: Expression
+    dtype: str
+
+    def type(self) -> type_of_row:
+        return storage(self.dtype).name, self.operand.type()[1]
+
+    def tree(self) -> list[Any]:
+        return ["cast", self.dtype, self.operand.tree()]
+
+
+@frozen
+class Map:
+    """An elementwise function of the operand, by its standard name (`abs`, `square`, `exp`)."""
+
+    operand: Expression
+    function: str
+
+    def type(self) -> type_of_row:
+        return self.operand.type()
+
+    def tree(self) -> list[Any]:
+        return ["map", self.function, self.operand.tree()]
+
+
+@frozen
+class Prefix:
+    """The inclusive prefix of the operand along the row. `ordered` demands strictly left-to-right additions."""
+
+    operand: Expression
+    algebra: str = "sum"
+    ordered: bool = False
+
+    def type(self) -> type_of_row:
+        dtype, extent = self.operand.type()
+        if extent != "row":
+            raise ProgramError(f"a prefix needs a row, and its operand is a {extent}")
+        return dtype, extent
+
+    def tree(self) -> list[Any]:
+        return ["prefix", self.algebra, "ordered" if self.ordered else "unordered", self.operand.tree()]
+
+
+@frozen
+class Store:
+    """The result, one element written for each element of the operand."""
+
+    operand: Expression
+    dtype: str
+
+    def type(self) -> type_of_row:
+        dtype, extent = self.operand.type()
+        if dtype != self.dtype:
+            raise ProgramError(f"a store of {self.dtype} needs a cast; its operand is {dtype}")
+        return dtype, extent
+
+    def tree(self) -> list[Any]:
+        return ["store", self.dtype, self.operand.tree()]
+
+
+Expression = Load | Cast | Map | Prefix | Store
+
+
+@frozen
+class Program:
+    """A typed expression. Two programs with equal expressions are one program, whatever people call them."""
+
+    expression: Store
+
+    def tree(self) -> list[Any]:
+        """Return the expression as nested lists, the form that is stored and digested."""
+        return self.expression.tree()
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the expression."""
+        return digest({"schema": "rowsmith.program/1", "expression": self.tree()})
+
+    @property
+    def dtype(self) -> str:
+        """The storage dtype of the result."""
+        return self.expression.dtype
+
+
+def scan(dtype: str) -> Program:
+    """Inclusive sum along the row: FP32 additions in any order, one cast at the end."""
+    return Program(Store(Cast(Prefix(Cast(Load(dtype), "float32")), dtype), dtype))
+
+
+# Names for people and requests. Nothing below the request looks at them.
+OPS: dict[str, Callable[[str], Program]] = {"scan": scan}
+
+
+def program_of(op: str, dtype: str) -> Program:
+    """Return the program that the op name stands for, or raise `ProgramError` listing the names there are."""
+    if not isinstance(op, str) or op not in OPS:
+        raise ProgramError(f"op {op!r} is not known; use one of {', '.join(OPS)}")
+    if not isinstance(dtype, str) or dtype not in STORAGE:
+        raise ProgramError(f"dtype {dtype!r} is not supported by {op}; use one of {', '.join(STORAGE)}")
+    program = OPS[op](dtype)
+    program.expression.type()
+    return program
+
+
+def op_of(program: Program) -> str | None:
+    """Return the built-in name of a program, for people to read, or None where it has none."""
+    for name, build in OPS.items():
+        if build(program.dtype) == program:
+            return name
+    return None

@@ -1,0 +1,104 @@
+"""Feature schemas: versioned tables of documented quantities, one function for a request and for a batch alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from attrs import field, frozen
+
+from features.workload import Workload
+from kernels.dtypes import storage
+from kernels.identity import digest
+from kernels.recipes import Recipe
+from kernels.target import Target
+
+Number = Any  # an int or float, or a NumPy array of them: the feature functions are written for both
+
+
+@frozen(eq=False, slots=True)
+class Point:
+    """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
+
+    Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity, None for an
+    original, whose capacity no schema so far uses.
+    """
+
+    rows: Number
+    width: Number
+    storage_bytes: Number
+    threads: int
+    items: int
+    rows_per_cta: int
+    resident_ctas_per_sm: int | None
+    sm_count: int
+    warp_threads: int
+
+
+@frozen
+class Feature:
+    """One column: `of` computes what `formula` says."""
+
+    name: str
+    unit: str
+    meaning: str
+    formula: str
+    of: Callable[[Point], Number] = field(eq=False, repr=False)
+
+
+@frozen
+class Schema:
+    """A named set of columns for each role. A published schema never changes; a better one has another id."""
+
+    id: str
+    roles: Mapping[str, tuple[Feature, ...]]
+
+    def describe(self) -> dict[str, Any]:
+        """Return the table as JSON-ready facts."""
+        return {
+            "schema": "rowsmith.feature-schema/1",
+            "id": self.id,
+            "roles": {
+                role: [
+                    {"name": f.name, "unit": f.unit, "meaning": f.meaning, "formula": f.formula} for f in features
+                ]
+                for role, features in self.roles.items()
+            },
+        }
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the table; formulas are part of it."""
+        return _schema_digest(self.id)
+
+    def vector(self, role: str, point: Point) -> tuple[Number, ...]:
+        """Return the columns of a role at a point, in schema order."""
+        return tuple([feature.of(point) for feature in self.roles[role]])
+
+
+@cache
+def _schema_digest(schema_id: str) -> str:
+    from features.schemas import SCHEMAS
+
+    return digest(SCHEMAS[schema_id].describe())
+
+
+def point(workload: Workload, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
+    """Return what the features of one candidate look at."""
+    return Point(
+        rows=workload.rows,
+        width=workload.width,
+        storage_bytes=storage(workload.dtype).bytes,
+        threads=recipe.threads,
+        items=recipe.items,
+        rows_per_cta=recipe.rows_per_cta,
+        resident_ctas_per_sm=resident_ctas_per_sm,
+        sm_count=target.sm_count,
+        warp_threads=target.warp_threads,
+    )
+
+
+def ceil_div(numerator: Number, denominator: Number) -> Number:
+    """Return the quotient rounded up, of whole numbers or arrays of them."""
+    return -(-numerator // denominator)

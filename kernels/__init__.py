@@ -1,0 +1,1 @@
+"""Device code, the recipe table, compiling, live resource queries, guarded launches and the FP64 reference."""

@@ -1,0 +1,142 @@
+"""The recipe table: one row a recipe. A new family adds rows here and templates in `kernels/device`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from attrs import field, frozen
+
+from kernels.dtypes import STORAGE
+from kernels.errors import KernelError
+
+ORIGINAL = "original"
+RECIPE = "recipe"
+
+
+@frozen
+class Template:
+    """One `.cu` file. `chain(threads, items, width)` bounds the longest chain of FP32 additions into one result."""
+
+    file: str
+    chain: Callable[[int, int, int], int] = field(eq=False)
+    chain_meaning: str
+
+
+@frozen
+class Recipe:
+    """One physical way to run every program of a form.
+
+    Attributes
+    ----------
+    id : unique name, for people, requests and tie-breaks.
+    form : the normal form of the programs it runs, computed from their expression by `features.proof`.
+    role : `original` (takes every legal workload) or `recipe`; the column set of the schema that prices it.
+    threads : threads a CTA.
+    items : contiguous storage elements a thread and step.
+    rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta).
+    proofs : names of the proofs that make it legal, in the order in which they are tried.
+    schema : the feature schema that prices it.
+    numerics : `bit_equal` to the original, or `reordered` within the stated bound.
+    experimental : admitted only where a profile says that validation earned it.
+    """
+
+    id: str
+    form: str
+    role: str
+    template: str
+    threads: int
+    items: int
+    rows_per_cta: int
+    proofs: tuple[str, ...]
+    schema: str
+    numerics: str
+    dtypes: tuple[str, ...] = tuple(STORAGE)
+    experimental: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """Return the row as JSON-ready facts."""
+        return {
+            "id": self.id,
+            "form": self.form,
+            "role": self.role,
+            "template": self.template,
+            "threads": self.threads,
+            "items": self.items,
+            "rows_per_cta": self.rows_per_cta,
+            "proofs": list(self.proofs),
+            "schema": self.schema,
+            "numerics": self.numerics,
+            "dtypes": list(self.dtypes),
+            "experimental": self.experimental,
+        }
+
+
+def _block_scan_chain(threads: int, items: int, width: int) -> int:
+    """items - 1 in a thread, 5 in a warp, one a warp over the CTA, one a chunk for the carry, 2 to apply the offsets."""
+    return items + 4 + threads // 32 + -(-width // (threads * items)) + 2
+
+
+TEMPLATES = {
+    template.file: template
+    for template in (
+        Template("scan_original.cu", _block_scan_chain, "thread, warp, CTA and carry, one after the other"),
+        Template("scan_cub.cu", _block_scan_chain, "thread, warp, CTA and carry, one after the other"),
+    )
+}
+
+
+def _scan_cub(threads: int) -> Recipe:
+    return Recipe(
+        id=f"scan.cub{threads}",
+        form="prefix.sum",
+        role=RECIPE,
+        template="scan_cub.cu",
+        threads=threads,
+        items=8,
+        rows_per_cta=1,
+        proofs=("closed_prefix", "whole_chunks", "aligned_load"),
+        schema="scan/1",
+        numerics="reordered",
+    )
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        id="scan.original",
+        form="prefix.sum",
+        role=ORIGINAL,
+        template="scan_original.cu",
+        threads=256,
+        items=8,
+        rows_per_cta=1,
+        proofs=("closed_prefix",),
+        schema="scan/1",
+        numerics="bit_equal",
+    ),
+    *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),
+)
+
+
+def recipe(recipe_id: str) -> Recipe:
+    """Return the recipe with this id, or raise `KernelError` listing those there are."""
+    for row in RECIPES:
+        if row.id == recipe_id:
+            return row
+    raise KernelError(f"recipe {recipe_id!r} is not known; use one of {', '.join(row.id for row in RECIPES)}")
+
+
+@cache
+def recipes_of(form: str) -> tuple[Recipe, ...]:
+    """Return the recipes of a form in catalogue order, the original first; empty for a form nobody wrote kernels for."""
+    rows = [row for row in RECIPES if row.form == form]
+    return tuple(sorted(rows, key=lambda row: row.role != ORIGINAL))
+
+
+def original_of(form: str) -> Recipe:
+    """Return the original of a form, or raise `KernelError`."""
+    rows = recipes_of(form)
+    if not rows:
+        raise KernelError(f"no original kernel runs programs of form {form!r}")
+    return rows[0]

@@ -1,0 +1,102 @@
+"""Small made-up values for tests that need no measurement: a target, receipts and a profile with round coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from features.proof import form_of
+from features.program import OPS, program_of
+from features.schemas import SCHEMAS
+from kernels.dtypes import STORAGE
+from kernels.receipt import Receipt
+from kernels.recipes import ORIGINAL, Recipe, recipes_of
+from kernels.source import identity
+from kernels.target import Target
+from policy.profile import Profile, profile_from_document
+
+H200 = Target(
+    compute_capability="9.0",
+    sm_count=132,
+    warp_threads=32,
+    threads_per_sm=2048,
+    registers_per_sm=65536,
+    shared_bytes_per_sm=233472,
+    shared_optin_bytes_per_cta=232448,
+    ctas_per_sm=32,
+    l2_bytes=62914560,
+    memory_bus_bits=6144,
+    memory_clock_khz=3201000,
+    nvrtc="13.0",
+    cccl="3.1.2",
+    math="strict",
+    label="NVIDIA H200",
+)
+
+# Capacities as a driver would report them for 32 registers a thread; the original's 256 threads give 8.
+CAPACITY = {128: 16, 256: 8, 512: 4, 1024: 2}
+WIDE = (0.0, 1e12)
+
+
+def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
+    """Return a clean receipt of a recipe, with `changes` applied."""
+    made_from = identity(recipe, dtype)
+    facts: dict[str, Any] = {
+        "recipe": recipe.id,
+        "dtype": dtype,
+        "architecture": "sm_90",
+        "source": made_from.source,
+        "options": made_from.options,
+        "cubin": "0" * 64,
+        "registers": 32,
+        "static_shared_bytes": 512,
+        "dynamic_shared_bytes": 0,
+        "local_bytes": 0,
+        "max_threads_per_cta": recipe.threads,
+        "cluster_ctas": 1,
+        "resident_ctas_per_sm": CAPACITY[recipe.threads],
+    }
+    return Receipt(**{**facts, **changes})
+
+
+def made_document(**changes: Any) -> dict[str, Any]:
+    """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature."""
+    fits, receipts = [], []
+    for op in OPS:
+        form = form_of(program_of(op, "float32"))
+        rows = recipes_of(form)
+        schema = SCHEMAS[rows[0].schema]
+        blocks = [
+            {
+                "role": role,
+                "dtype": "*",
+                "coefficients": [0.5, 30.0] + [0.001 if role == ORIGINAL else 0.01] * (len(features) - 2),
+                "ranges": [list(WIDE) for _ in features],
+            }
+            for role, features in schema.roles.items()
+        ]
+        fits.append(
+            {
+                "digest": "f" * 64,
+                "form": form,
+                "feature_schema": schema.id,
+                "feature_schema_digest": schema.digest,
+                "cohort": "c" * 64,
+                "blocks": blocks,
+            }
+        )
+        receipts += [made_receipt(row, dtype).facts() for row in rows for dtype in STORAGE]
+    document: dict[str, Any] = {
+        "schema": "rowsmith.profile/1",
+        "name": "made",
+        "regime": "hot",
+        "target": {**H200.facts(), "label": H200.label},
+        "fits": fits,
+        "receipts": receipts,
+        "earned": [],
+    }
+    return {**document, **changes}
+
+
+def made_profile(**changes: Any) -> Profile:
+    """Return the made-up profile."""
+    return profile_from_document(made_document(**changes))
