@@ -23,10 +23,12 @@ find_python() {
     die "no Python 3.11 or newer among: ${candidates[*]}. Install one, or name it: PYTHON=/path/to/python3.12 $0"
 }
 
-# Make the environment DIR unless it has a Python that runs.
+# Make the environment DIR unless it has a Python that runs and was made here: its commands name their folder.
 make_venv() {
     local dir=$1 python version
-    ! "$dir/bin/python" -c '' 2>/dev/null || return 0
+    if "$dir/bin/python" -c '' 2>/dev/null && grep -qF "$(pwd -P)/$dir/" "$dir/bin/pip"; then
+        return
+    fi
     python=$(find_python)
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
@@ -35,16 +37,16 @@ make_venv() {
     "$python" -m venv --clear "$dir"
 }
 
-# Install requirements/NAME.txt into DIR, unless that was done since the requirements, pyproject.toml or the tree's place
-# last changed. Further arguments go to a second pip install. One installs at a time. The stamp is written last: an
-# interrupted install is redone.
+# Install requirements/NAME.txt into DIR, unless that was done since a requirements file or pyproject.toml last changed.
+# Further arguments go to a second pip install. One installs at a time. The stamp is written last: an interrupted
+# install is redone.
 install_pinned() (
     dir=$1 name=$2 stamps=$1/.installed
     shift 2
     exec {lock}<requirements
     flock "$lock"
     make_venv "$dir"
-    digest=$({ pwd && cat requirements/*.txt pyproject.toml; } | sha256sum | cut -d' ' -f1)
+    digest=$(cat requirements/*.txt pyproject.toml | sha256sum | cut -d' ' -f1)
     [ "$(cat "$stamps/$name" 2>/dev/null)" != "$digest" ] || exit 0
     # Sets installed under another digest share this environment and no longer hold.
     [ "$(cat "$stamps"/* 2>/dev/null | sort -u)" = "$digest" ] || rm -rf "$stamps"
