@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from attrs import frozen
 
-from features.errors import ProgramError
+from features.errors import ProgramError, show
 from kernels.dtypes import STORAGE, storage
 from kernels.identity import digest
 
@@ -105,12 +106,18 @@ class Program:
 
     def digest(self) -> str:
         """Return the SHA-256 of the expression."""
-        return digest({"schema": "rowsmith.program/1", "expression": self.tree()})
+        return _digest_of(self)
 
     @property
     def dtype(self) -> str:
         """The storage dtype of the result."""
         return self.expression.dtype
+
+
+@cache
+def _digest_of(program: Program) -> str:
+    """There are as many programs as ops and dtypes: few."""
+    return digest({"schema": "rowsmith.program/1", "expression": program.tree()})
 
 
 def scan(dtype: str) -> Program:
@@ -125,9 +132,9 @@ OPS: dict[str, Callable[[str], Program]] = {"scan": scan}
 def program_of(op: str, dtype: str) -> Program:
     """Return the program that the op name stands for, or raise `ProgramError` listing the names there are."""
     if not isinstance(op, str) or op not in OPS:
-        raise ProgramError(f"op {op!r} is not known; use one of {', '.join(OPS)}")
+        raise ProgramError(f"op {show(op)} is not known; use one of {', '.join(OPS)}")
     if not isinstance(dtype, str) or dtype not in STORAGE:
-        raise ProgramError(f"dtype {dtype!r} is not supported by {op}; use one of {', '.join(STORAGE)}")
+        raise ProgramError(f"dtype {show(dtype)} is not supported by {op}; use one of {', '.join(STORAGE)}")
     program = OPS[op](dtype)
     program.expression.type()
     return program

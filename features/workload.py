@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, SupportsIndex
 
 from attrs import frozen
 
-from features.errors import WorkloadError
+from features.errors import WorkloadError, show
 from features.program import Program, program_of
 from kernels.dtypes import storage
 
@@ -77,85 +80,98 @@ def workload(
     """
     program = program_of(op, dtype)
     extents = _extents(shape)
-    width = extents[-1]
-    rows = 1
-    for extent in extents[:-1]:
-        rows *= extent
-    element_bytes = storage(dtype).bytes
+    rows, width = math.prod(extents[:-1]), extents[-1]
     pitch = width if strides is None else _row_pitch(extents, strides)
-    if max(rows, 1) * max(pitch, 1) * element_bytes > MAX_TENSOR_BYTES:
-        message = f"shape {_show(extents)} spans more than {MAX_TENSOR_BYTES} bytes, past what a GPU can address"
-        raise WorkloadError("index_overflow", "shape", message)
-    if not _is_count(alignment_bytes) or not 1 <= alignment_bytes <= 4096 or alignment_bytes & (alignment_bytes - 1):
-        raise WorkloadError(
-            "misaligned", "alignment", f"alignment {_show(alignment_bytes)} is not a power of two from 1 to 4096 bytes"
-        )
-    if alignment_bytes % element_bytes:
-        message = f"alignment {alignment_bytes} is less than one {dtype} element ({element_bytes} bytes)"
+    if max(rows, 1) * max(pitch, 1) * storage(dtype).bytes > MAX_TENSOR_BYTES:
+        layout = f"shape {show(extents)}" + ("" if strides is None else f" with strides {show(tuple(strides))}")
+        message = f"{layout} spans more than {MAX_TENSOR_BYTES} bytes, past what a GPU can address; split the tensor"
+        raise WorkloadError("index_overflow", "shape" if strides is None else "strides", message)
+    aligned = judge_demands(dtype, alignment_bytes, numerics)
+    return Workload(program, rows, width, pitch, aligned, numerics)
+
+
+def judge_demands(dtype: str, alignment_bytes: int, numerics: str) -> int:
+    """Return the alignment, or raise `WorkloadError` unless the alignment is a power of two of whole elements and the numerics are known."""
+    element_bytes = storage(dtype).bytes
+    aligned = whole(alignment_bytes)
+    if aligned is None or not 1 <= aligned <= MAX_TENSOR_BYTES or aligned & (aligned - 1):
+        message = f"alignment {show(alignment_bytes)} is not a power of two of bytes; use 16, or what divides every base"
+        raise WorkloadError("alignment_invalid", "alignment", message)
+    if aligned < element_bytes:
+        message = f"alignment {aligned} is less than one {dtype} element ({element_bytes} bytes); copy to aligned memory"
         raise WorkloadError("misaligned", "alignment", message)
     if numerics not in NUMERICS:
-        message = f"numerics {_show(numerics)} is not known; use one of {', '.join(NUMERICS)}"
+        message = f"numerics {show(numerics)} is not known; use one of {', '.join(NUMERICS)}"
         raise WorkloadError("numerics_unknown", "numerics", message)
-    return Workload(program, rows, width, pitch, alignment_bytes, numerics)
+    return aligned
+
+
+def whole(value: object) -> int | None:
+    """Return a whole number, NumPy's included, as an int; None for a bool, a fraction, a NaN or anything else."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # an array of several numbers has the method, too
+        return None
+
+
+def _sequence(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def _extents(shape: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise WorkloadError("shape_invalid", "shape", f"shape {_show(shape)} is not a list of extents")
+    if not _sequence(shape):
+        raise WorkloadError("shape_invalid", "shape", f"shape {show(shape)} is not a list of extents")
     if not 1 <= len(shape) <= MAX_RANK:
         message = f"shape has {len(shape)} extents; a row collective needs 1 to {MAX_RANK}"
         raise WorkloadError("shape_invalid", "shape", message)
-    for axis, extent in enumerate(shape):
-        if not _is_count(extent):
-            message = f"extent {_show(extent)} on axis {axis} is not a nonnegative whole number"
+    extents = tuple(whole(extent) for extent in shape)
+    for axis, (given, extent) in enumerate(zip(shape, extents, strict=True)):
+        if extent is None or extent < 0:
+            message = f"extent {show(given)} on axis {axis} is not a nonnegative whole number"
             raise WorkloadError("shape_invalid", "shape", message)
         if extent > MAX_TENSOR_BYTES:
-            message = f"extent {_show(extent)} on axis {axis} is past the largest tensor, {MAX_TENSOR_BYTES} bytes"
+            message = f"extent {show(given)} on axis {axis} is past the largest tensor, {MAX_TENSOR_BYTES} bytes"
             raise WorkloadError("index_overflow", "shape", message)
-    return tuple(shape)
+    return tuple(extent for extent in extents if extent is not None)
 
 
 def _row_pitch(extents: tuple[int, ...], strides: Sequence[int]) -> int:
     """Return the distance between rows in elements, or refuse strides that are not one pitch of at least the width."""
-    if isinstance(strides, str) or not isinstance(strides, Sequence) or len(strides) != len(extents):
-        raise WorkloadError("layout_unsupported", "strides", f"strides {_show(strides)} must be one number an extent")
-    for axis, stride in enumerate(strides):
-        if isinstance(stride, bool) or not isinstance(stride, int):
-            raise WorkloadError(
-                "layout_unsupported", "strides", f"stride {_show(stride)} on axis {axis} is not a whole number of elements"
-            )
-        if stride < 0:
-            message = f"stride {_show(stride)} on axis {axis} is negative; copy to contiguous rows first"
-            raise WorkloadError("layout_unsupported", "strides", message)
+    if not _sequence(strides) or len(strides) != len(extents):
+        raise _unsupported(f"strides {show(strides)} must be a list of one number for each of {len(extents)} extents")
+    steps = [whole(stride) for stride in strides]
+    if None in steps:
+        axis = steps.index(None)
+        raise _unsupported(f"stride {show(strides[axis])} on axis {axis} is not a whole number of elements")
     width = extents[-1]
-    if width > 1 and strides[-1] != 1:
-        message = f"inner stride {_show(strides[-1])} is not 1; kernels read rows of adjacent elements, so copy first"
-        raise WorkloadError("layout_unsupported", "strides", message)
     if 0 in extents:
         return width
-    leading = [(extent, stride) for extent, stride in zip(extents[:-1], strides[:-1], strict=True) if extent > 1]
-    for (_, outer), (extent, inner) in zip(leading, leading[1:], strict=False):
+    # The stride of an extent of one is never used; array libraries put anything there.
+    moves = [(axis, extent, step) for axis, (extent, step) in enumerate(zip(extents, steps, strict=True)) if extent > 1]
+    for axis, _, step in moves:
+        if step is not None and step < 0:
+            raise _unsupported(f"stride {show(step)} on axis {axis} is negative; copy to contiguous rows first")
+    if width > 1 and steps[-1] != 1:
+        raise _unsupported(f"inner stride {show(steps[-1])} is not 1; kernels read adjacent elements, so copy first")
+    return _fold([(extent, step) for axis, extent, step in moves if axis < len(extents) - 1 and step is not None], width)
+
+
+def _fold(leading: list[tuple[int, int]], width: int) -> int:
+    """Return the one pitch that (extent, stride) of the leading axes amount to, or refuse them."""
+    for (_, outer), (extent, inner) in pairwise(leading):
         if outer != extent * inner:
-            message = (
-                f"strides {_show(tuple(strides))} do not fold into rows one pitch apart: "
-                f"{_show(outer)} is not {extent} x {_show(inner)}; copy to contiguous rows first"
+            raise _unsupported(
+                f"strides do not fold into rows one pitch apart: {show(outer)} is not {extent} x {show(inner)}; "
+                "copy to contiguous rows first"
             )
-            raise WorkloadError("layout_unsupported", "strides", message)
     pitch = leading[-1][1] if leading else width
     if pitch < width:
         message = f"row pitch {pitch} is less than the width {width}, so rows overlap; copy to contiguous rows first"
-        raise WorkloadError("layout_unsupported", "strides", message)
+        raise _unsupported(message)
     return pitch
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _show(value: object) -> str:
-    """Return a short, safe rendering of an untrusted value. Integers of thousands of digits have no cheap text."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return "with thousands of digits"
-    return text if len(text) <= 80 else text[:77] + "..."
+def _unsupported(message: str) -> WorkloadError:
+    return WorkloadError("layout_unsupported", "strides", message)

@@ -45,6 +45,7 @@ def macros(recipe: Recipe, dtype: str) -> tuple[str, ...]:
         f"-DROWSMITH_STORAGE={storage(dtype).cuda}",
         f"-DROWSMITH_THREADS={recipe.threads}",
         f"-DROWSMITH_ITEMS={recipe.items}",
+        f"-DROWSMITH_PHASES={recipe.phases}",
     )
 
 

@@ -68,9 +68,7 @@ class Problem(Exception):
     def response(self) -> Response:
         """Return the problem as an HTTP response that no cache keeps."""
         text = json.dumps(self.document(), allow_nan=False)
-        return Response(
-            text, self.status, {"cache-control": "no-store", **self.headers}, media_type=MEDIA_TYPE
-        )
+        return Response(text, self.status, {"cache-control": "no-store", **self.headers}, media_type=MEDIA_TYPE)
 
 
 def problem_of(error: Exception) -> Problem:

@@ -24,23 +24,29 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ROWSMITH_", frozen=True, extra="ignore")
 
-    host: str = Field("127.0.0.1", description="Address to listen on; loopback only in this release.")
-    port: int = Field(8080, ge=0, le=65535, description="TCP port; 0 lets the system choose.")
-    database_url: str = Field(
-        default_factory=default_database_url, description="SQLAlchemy URL of the database; `sqlite:///PATH`."
+    host: Annotated[str, Field(description="Address to listen on; loopback only in this release.")] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="TCP port; 0 lets the system choose.")] = 8080
+    database_url: Annotated[str, Field(description="SQLAlchemy URL of the database; `sqlite:///PATH`.")] = Field(
+        default_factory=default_database_url
     )
-    body_max_bytes: int = Field(65_536, ge=1_024, description="Largest body of one question.")
-    batch_body_max_bytes: int = Field(1_048_576, ge=1_024, description="Largest body of a batch.")
-    batch_max_items: int = Field(256, ge=1, le=10_000, description="Most questions in a batch.")
+    body_max_bytes: Annotated[int, Field(ge=1_024, description="Largest body of one question.")] = 65_536
+    batch_body_max_bytes: Annotated[int, Field(ge=1_024, description="Largest body of a batch.")] = 1_048_576
+    batch_max_items: Annotated[int, Field(ge=1, le=10_000, description="Most questions in a batch.")] = 256
     body_timeout_s: Annotated[float, Field(gt=0, description="Longest wait for the rest of a body.")] = 10.0
-    queue_max: int = Field(4_096, ge=1, description="Selections waiting to be stored before 429 is answered.")
-    group_max: int = Field(256, ge=1, le=1_024, description="Most submissions in one transaction.")
-    answer_cache_entries: int = Field(4_096, ge=0, description="Answers kept in memory, about 8 KB each.")
-    page_max: int = Field(500, ge=1, le=10_000, description="Most items in one page of a list.")
-    busy_timeout_ms: int = Field(5_000, ge=0, description="Wait for another process's write.")
-    disk_free_min_bytes: int = Field(16_777_216, ge=0, description="Free bytes below which /readyz says not ready.")
-    import_bundled: bool = Field(True, description="Import the packets shipped with the release at start.")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severity logged.")
+    queue_max: Annotated[int, Field(ge=1, description="Selections waiting to be stored before 429 is answered.")] = (
+        4_096
+    )
+    group_max: Annotated[int, Field(ge=1, le=1_024, description="Most submissions in one transaction.")] = 256
+    answer_cache_entries: Annotated[int, Field(ge=0, description="Answers kept in memory, about 8 KB each.")] = 4_096
+    page_max: Annotated[int, Field(ge=1, le=10_000, description="Most items in one page of a list.")] = 500
+    busy_timeout_ms: Annotated[int, Field(ge=0, description="Wait for another process's write.")] = 5_000
+    disk_free_min_bytes: Annotated[int, Field(ge=0, description="Free bytes below which /readyz says not ready.")] = (
+        16_777_216
+    )
+    import_bundled: Annotated[bool, Field(description="Import the packets shipped with the release at start.")] = True
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Least severity logged.")] = (
+        "info"
+    )
 
     @field_validator("host")
     @classmethod

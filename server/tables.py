@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, MetaData, String, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 # "rows" in ASCII: tells a database of ours from any other SQLite file.
 APPLICATION_ID = 0x726F7773
@@ -26,6 +37,8 @@ nodes = Table(
     Column("width", BigInteger),
     Column("recipe", Text),
     Column("reason", Text),
+    Column("purpose", String(16)),
+    Column("geometry", String(64)),
     Column("prev", String(64), nullable=False),
     Column("head", String(64), nullable=False),
     UniqueConstraint("kind", "digest", name="uq_nodes_kind_digest"),
@@ -36,8 +49,7 @@ nodes = Table(
 Index("ix_nodes_kind_seq", nodes.c.kind, nodes.c.seq)
 Index("ix_nodes_kind_parent_seq", nodes.c.kind, nodes.c.parent, nodes.c.seq)
 
-FACETS = ("parent", "form", "dtype", "rows", "width", "recipe", "reason")
-COLUMNS = tuple(column.name for column in nodes.columns)
+FACETS = ("parent", "form", "dtype", "rows", "width", "recipe", "reason", "purpose", "geometry")
 
 # INSERT OR REPLACE deletes without a DELETE trigger unless PRAGMA recursive_triggers is on: server.database turns it on
 # for every connection, and ABORT in BEFORE INSERT holds for connections that did not.

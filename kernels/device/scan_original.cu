@@ -1,83 +1,167 @@
 // scan.original: inclusive FP32 sum of rows of any number, width and element alignment; right in place.
 //
 // Layout       rows of adjacent elements, x_pitch and y_pitch elements apart, any element-aligned base
-// Mapping      CTA b works on rows b, b + gridDim.x, ..; a row is cut at 16-byte boundaries of x, so every full vector is
-//              one 16-byte access and only the first and last of a row are masked
+// Mapping      a group of 32, 64, 128 or 256 threads takes a row, a CTA as many rows as it has groups. A row is cut at
+//              16-byte boundaries of x, so that all of it but its ends moves in whole vectors
 // Accumulator  FP32: eight serial additions a thread, shuffles in a warp, every warp sums the warp totals before it,
 //              a carry between steps
 // Legality     every legal workload; y is x or disjoint from it
-// Determinism  the order of additions depends on T, the width and the row's offset from a 16-byte boundary
+// Determinism  the order of additions depends on the form and the row's offset from a 16-byte boundary
 //
 // x is read through ordinary loads (no __restrict__): in place, a thread reads each element before it writes that
 // element, and nobody else touches it.
 #include "rowio.cuh"
 
-extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
-    ROWSMITH_ENTRY(const ROWSMITH_STORAGE *x, ROWSMITH_STORAGE *y, long long rows, long long width, long long x_pitch,
-                   long long y_pitch) {
-  constexpr int threads = ROWSMITH_THREADS;
-  constexpr int items = ROWSMITH_ITEMS;
-  constexpr int warps = threads / 32;
-  constexpr long long chunk = static_cast<long long>(threads) * items;
-  constexpr int vector_elements = 16 / sizeof(ROWSMITH_STORAGE);
-  using Pack = rowio::Pack<ROWSMITH_STORAGE, items>;
-  __shared__ float warp_total[2][warps];
+namespace {
 
+constexpr int threads = ROWSMITH_THREADS;
+constexpr int items = ROWSMITH_ITEMS;
+using Storage = ROWSMITH_STORAGE;
+using Pack = rowio::Pack<Storage, items>;
+
+// One row of a group: where it is, how long it is (0 past the last row) and whether x and y share vector boundaries.
+struct Row {
+  const Storage *source;
+  Storage *target;
+  long long limit;
+  bool wide_store;
+};
+
+// Moves a pack whose first element is at `at`; `full` says that the whole group's chunk lies inside the row.
+__device__ __forceinline__ void fetch(Pack &pack, const Row &row, long long at, bool full, int lane) {
+  if (full) pack.load_warp(row.source + at, lane);
+  else if (at >= 0 && at + items <= row.limit) pack.load_each(row.source + at);
+  else pack.load_masked(row.source, at, row.limit);
+}
+
+__device__ __forceinline__ void put(Pack &pack, const Row &row, long long at, bool full, int lane) {
+  if (full && row.wide_store) pack.store_warp(row.target + at, lane);
+  else if (row.wide_store && at >= 0 && at + items <= row.limit) pack.store_each(row.target + at);
+  else pack.store_masked(row.target, at, row.limit);
+}
+
+// `warps` warps take a row; `phases` chunks share one combination, whose latency is most of a step's time.
+template <int warps, int phases>
+__device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long long rows, long long width,
+                                          long long x_pitch, long long y_pitch, float (*warp_total)[2][threads / 32]) {
+  constexpr int group = warps * 32;
+  constexpr int chunk = group * items;
+  constexpr int rows_at_once = threads / group;
   const int lane = threadIdx.x % 32;
-  const int warp = threadIdx.x / 32;
+  const int warp = threadIdx.x / 32 % warps;
+  const int group_warp = threadIdx.x / group * warps;
+  // The same for every row of a CTA, so that they take the same steps: 0, or one element short of a vector.
+  const bool aligned = reinterpret_cast<unsigned long long>(x) % 16 == 0 && x_pitch * sizeof(Storage) % 16 == 0;
+  const long long longest = width + (aligned ? 0 : 16 / sizeof(Storage) - 1);
   int turn = 0;
-  for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    const ROWSMITH_STORAGE *source = x + row * x_pitch;
-    ROWSMITH_STORAGE *target = y + row * y_pitch;
-    const int x_offset = reinterpret_cast<unsigned long long>(source) % 16 / sizeof(ROWSMITH_STORAGE);
-    const int y_offset = reinterpret_cast<unsigned long long>(target) % 16 / sizeof(ROWSMITH_STORAGE);
-    const bool wide_store = x_offset == y_offset;
-    const long long steps = (width + x_offset + chunk - 1) / chunk;
 
-    long long first = static_cast<long long>(threadIdx.x) * items - x_offset;
-    const auto fetch = [&](Pack &pack, long long at) {
-      if (at >= 0 && at + items <= width) pack.load(source + at);
-      else pack.load_masked(source, at, width);
-    };
-    Pack next;
-    fetch(next, first);
-    float carry = 0.0f;
-    for (long long step = 0; step < steps; ++step) {
-      float value[items];
-      next.widen_to(value);
-      if (step + 1 < steps) fetch(next, first + chunk);
+  for (long long base = static_cast<long long>(blockIdx.x) * rows_at_once; base < rows;
+       base += static_cast<long long>(gridDim.x) * rows_at_once) {
+    const long long number = base + threadIdx.x / group;
+    Row row{x + number * x_pitch, y + number * y_pitch, number < rows ? width : 0, true};
+    const int offset = reinterpret_cast<unsigned long long>(row.source) % 16 / sizeof(Storage);
+    row.wide_store = reinterpret_cast<unsigned long long>(row.target) % 16 / sizeof(Storage) == offset;
 
+    const int mine = threadIdx.x % group * items;
+    long long first = -offset;
+    Pack next[phases];
+    bool next_full[phases];
 #pragma unroll
-      for (int i = 1; i < items; ++i) value[i] += value[i - 1];
+    for (int p = 0; p < phases; ++p) {
+      const long long at = first + p * chunk;
+      next_full[p] = at >= 0 && at + chunk <= row.limit;
+      fetch(next[p], row, at + mine, next_full[p], lane);
+    }
+    float carry = 0.0f;
+    for (long long start = 0; start < longest; start += phases * chunk) {
+      float value[phases][items];
+      bool full[phases];
+#pragma unroll
+      for (int p = 0; p < phases; ++p) {
+        full[p] = next_full[p];
+        if (full[p]) next[p].settle(lane);
+        next[p].widen_to(value[p]);
+      }
+      if (start + phases * chunk < longest) {
+#pragma unroll
+        for (int p = 0; p < phases; ++p) {
+          const long long at = first + (phases + p) * chunk;
+          next_full[p] = at >= 0 && at + chunk <= row.limit;
+          fetch(next[p], row, at + mine, next_full[p], lane);
+        }
+      }
 
-      float inclusive = value[items - 1];
+      float inclusive[phases], before[phases];
+#pragma unroll
+      for (int p = 0; p < phases; ++p) {
+#pragma unroll
+        for (int i = 1; i < items; ++i) value[p][i] += value[p][i - 1];
+        inclusive[p] = value[p][items - 1];
+      }
 #pragma unroll
       for (int distance = 1; distance < 32; distance *= 2) {
-        const float below = __shfl_up_sync(0xffffffffu, inclusive, distance);
-        if (lane >= distance) inclusive += below;
-      }
-      float before = __shfl_up_sync(0xffffffffu, inclusive, 1);
-      if (lane == 0) before = 0.0f;
-      if (lane == 31) warp_total[turn][warp] = inclusive;
-      __syncthreads();
-      float earlier = 0.0f, total = 0.0f;
 #pragma unroll
-      for (int w = 0; w < warps; ++w) {
-        if (w == warp) earlier = total;
-        total += warp_total[turn][w];
+        for (int p = 0; p < phases; ++p) {
+          const float below = __shfl_up_sync(0xffffffffu, inclusive[p], distance);
+          if (lane >= distance) inclusive[p] += below;
+        }
       }
-      turn ^= 1;
-      before += earlier;
-      before += carry;
-      carry += total;
+#pragma unroll
+      for (int p = 0; p < phases; ++p) {
+        before[p] = __shfl_up_sync(0xffffffffu, inclusive[p], 1);
+        if (lane == 0) before[p] = 0.0f;
+      }
+      if constexpr (warps == 1) {
+#pragma unroll
+        for (int p = 0; p < phases; ++p) {
+          before[p] += carry;
+          carry += __shfl_sync(0xffffffffu, inclusive[p], 31);
+        }
+      } else {
+        // Two areas in turn: whoever writes one again has passed the barrier that follows everybody's reading of it.
+#pragma unroll
+        for (int p = 0; p < phases; ++p)
+          if (lane == 31) warp_total[turn][p][group_warp + warp] = inclusive[p];
+        __syncthreads();
+#pragma unroll
+        for (int p = 0; p < phases; ++p) {
+          float earlier = 0.0f, total = 0.0f;
+#pragma unroll
+          for (int w = 0; w < warps; ++w) {
+            if (w == warp) earlier = total;
+            total += warp_total[turn][p][group_warp + w];
+          }
+          before[p] += earlier + carry;
+          carry += total;
+        }
+        turn ^= 1;
+      }
 
 #pragma unroll
-      for (int i = 0; i < items; ++i) value[i] += before;
-      Pack out;
-      out.narrow_from(value);
-      if (wide_store && first >= 0 && first + items <= width) out.store(target + first);
-      else out.store_masked(target, first, width);
-      first += chunk;
+      for (int p = 0; p < phases; ++p) {
+#pragma unroll
+        for (int i = 0; i < items; ++i) value[p][i] += before[p];
+        Pack out;
+        out.narrow_from(value[p]);
+        put(out, row, first + p * chunk + mine, full[p], lane);
+      }
+      first += phases * chunk;
     }
+  }
+}
+
+} // namespace
+
+// `form` is chosen by the launch from the width alone: kernels/launch.py holds the table.
+extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
+    ROWSMITH_ENTRY(const Storage *x, Storage *y, long long rows, long long width, long long x_pitch, long long y_pitch,
+                   int form) {
+  __shared__ float warp_total[2][2][threads / 32];
+  switch (form) {
+  case 0: return scan_rows<1, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
+  case 1: return scan_rows<2, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
+  case 2: return scan_rows<4, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
+  case 3: return scan_rows<4, 2>(x, y, rows, width, x_pitch, y_pitch, warp_total);
+  default: return scan_rows<8, 2>(x, y, rows, width, x_pitch, y_pitch, warp_total);
   }
 }

@@ -1,0 +1,127 @@
+"""From a cohort to fit documents: blocks solved, certified and stored with everything that re-solving needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from calibration.cohort import accepted, canonical_receipts, cohort_document
+from calibration.crossval import SEPARATE, SHARED, SolvedBlock, hold_out, judge_held_out, solve_blocks
+from calibration.design import Design, by_recipe, design
+from calibration.errors import FitError
+from calibration.records import Geometry
+from kernels.identity import digest
+from kernels.receipt import Receipt
+from kernels.target import Target
+
+FIT_SCHEMA = "rowsmith.fit/1"
+_FIGURES = ("regret_geomean", "regret_p95", "regret_worst", "regressions")
+
+
+def designs_of(records: Iterable[Geometry], receipts: Iterable[Receipt], target: Target) -> tuple[Design, ...]:
+    """Return one design for each program form of the accepted training records, forms sorted."""
+    used = accepted(records)
+    known = by_recipe(receipts)
+    return tuple(design(form, used, known, target) for form in sorted({record.form for record in used}))
+
+
+def fit_cohort(
+    records: Iterable[Geometry],
+    receipts: Iterable[Receipt],
+    target: Target,
+    *,
+    environment: str,
+    source_commit: str,
+) -> list[dict[str, Any]]:
+    """Return one fit document for each program form of a cohort.
+
+    Parameters
+    ----------
+    records : all geometry records; training ones that ended `measured` are fitted, the cohort names all training ones.
+    receipts : one for each recipe and dtype; the queried capacity enters the features.
+    environment : digest of the environment document.
+
+    Raises
+    ------
+    FitError : nothing to fit, a measured recipe without a receipt or a proof, or fewer rows than columns.
+    """
+    records, receipts = tuple(records), canonical_receipts(receipts)
+    regimes = sorted({record.regime for record in records})
+    if len(regimes) > 1:
+        raise FitError(f"records are of {len(regimes)} regimes ({', '.join(regimes)}); a cohort is of one")
+    designs = designs_of(records, receipts, target)
+    if not designs:
+        raise FitError("no training record ended as measured, so there is nothing to fit")
+    cohort = digest(cohort_document(records, receipts, environment))
+    return [fit_document(part, cohort, source_commit) for part in designs]
+
+
+def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, Any]:
+    """Return the fit of one form, with dtypes sharing blocks or not as held-out regret decides."""
+    table = sharing_table(design)
+    sharing = choose_sharing(table)
+    blocks = solve_blocks(design, design.rows, sharing)
+    expected = len(design.schema.roles) * (1 if sharing == SHARED else len(design.dtypes))
+    if len(blocks) != expected:
+        made = ", ".join(f"{part.block.role} {part.block.dtype}" for part in blocks) or "none"
+        raise FitError(f"{design.form}: {expected} blocks are needed and there are rows enough for {made} only")
+    return {
+        "schema": FIT_SCHEMA,
+        "form": design.form,
+        "feature_schema": design.schema.id,
+        "feature_schema_digest": design.schema.digest,
+        "cohort": cohort,
+        "dtype_sharing": sharing,
+        "dtype_sharing_table": table,
+        "blocks": [block_document(part) for part in blocks],
+        "libraries": libraries(),
+        "source_commit": source_commit,
+    }
+
+
+def block_document(solved: SolvedBlock) -> dict[str, Any]:
+    """Return one solve as it is stored. `active` marks the columns whose coefficient is positive."""
+    solution = solved.solution
+    return {
+        "role": solved.block.role,
+        "dtype": solved.block.dtype,
+        "points": [[row.geometry.digest, row.recipe.id] for row in solved.rows],
+        "design": [list(row.features) for row in solved.rows],
+        "target_us": [row.measured_us for row in solved.rows],
+        "weights": solution.weights.tolist(),
+        "scales": solution.scales.tolist(),
+        "coefficients": solution.coefficients.tolist(),
+        "active": (solution.coefficients > 0).tolist(),
+        "objective": solution.objective,
+        "kkt": solution.certificate.to_json(),
+        "condition": solution.condition,
+        "ranges": [list(pair) for pair in solved.block.ranges],
+    }
+
+
+def sharing_table(design: Design) -> list[dict[str, Any]]:
+    """Return the held-out figures, grouped by geometry, of each way in which dtypes can share blocks."""
+    ways = (SHARED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
+    judged = {way: judge_held_out(design, hold_out(design, way, "geometry")) for way in ways}
+    return [{"sharing": way, **{name: figures[name] for name in _FIGURES}} for way, figures in judged.items()]
+
+
+def choose_sharing(table: Sequence[dict[str, Any]]) -> str:
+    """Return the way with the lower geometric mean regret; shared, which has fewer coefficients, at a tie."""
+    best = min(table, key=lambda row: float("inf") if row["regret_geomean"] is None else row["regret_geomean"])
+    return str(best["sharing"])
+
+
+def libraries() -> dict[str, str]:
+    """Return the versions that the last bits of coefficients depend on."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+    }

@@ -1,0 +1,143 @@
+"""What a user would run instead: torch eager, torch.compile and a copy of the same tensor, in the same rounds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from calibration.gpu import Graph, Session
+from calibration.inputs import Guarded
+from calibration.plan import Planned
+
+EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
+_WARM_CALLS = 3
+
+
+def _prefix_sum(x: Any) -> Any:
+    return x.cumsum(-1)
+
+
+# What torch runs for programs of a form.
+TORCH: dict[str, Callable[[Any], Any]] = {"prefix.sum": _prefix_sum}
+
+
+def available() -> str | None:
+    """Return why there are no peers here, or None where torch sees a GPU."""
+    try:
+        import torch
+    except ImportError as error:
+        return f"torch cannot be imported ({error})"
+    return None if torch.cuda.is_available() else "torch sees no CUDA device"
+
+
+class TorchPeers:
+    """The peers of a session. What is compiled stays, so that both runs of a validation time the same code."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[tuple[str, str, int, int], Callable[[Any], Any] | str] = {}
+
+    def __call__(
+        self, session: Session, planned: Planned, x: Guarded
+    ) -> Mapping[str, Callable[[int], Graph] | str]:
+        """Return how to capture each peer on the very input, or why it cannot be run."""
+        import torch
+
+        source = tensor(x)
+        copied = torch.empty_like(source)
+        peers: dict[str, Callable[[int], Graph] | str] = {COPY: _capture(session, lambda: copied.copy_(source))}
+        function = TORCH[planned.form]
+        peers[EAGER] = _capture(session, lambda: function(source))
+        compiled = self._compiled_for(planned, source)
+        peers[COMPILED] = compiled if isinstance(compiled, str) else _capture(session, lambda: compiled(source))
+        return peers
+
+    def _compiled_for(self, planned: Planned, source: Any) -> Callable[[Any], Any] | str:
+        if planned.key not in self._compiled:
+            self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), source)
+        return self._compiled[planned.key]
+
+
+def _compile(function: Callable[[Any], Any], number: int, source: Any) -> Callable[[Any], Any] | str:
+    """Compile for one static shape. Each gets a code object of its own: torch gives up after a few shapes of one."""
+    import torch
+
+    name = f"{function.__name__}_{number}"
+    fresh = types.FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
+    compiled: Callable[[Any], Any] = torch.compile(fresh, dynamic=False)
+    try:
+        compiled(source)
+        torch.cuda.synchronize()
+    except Exception as error:  # a peer's compiler may raise anything; its failure is kept beside our figures
+        return f"{type(error).__name__}: {error}"[:2000]
+    return compiled
+
+
+def _capture(session: Session, function: Callable[[], Any]) -> Callable[[int], Graph]:
+    def capture(launches: int) -> Graph:
+        import torch
+
+        stream = torch.cuda.ExternalStream(session.pointer)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_CALLS):
+                function()
+            stream.synchronize()
+            graph.capture_begin()
+            for _ in range(launches):
+                function()
+            graph.capture_end()
+
+        def replay() -> None:
+            with torch.cuda.stream(stream):
+                graph.replay()
+
+        return Graph(launches, replay, graph)
+
+    return capture
+
+
+def tensor(x: Guarded) -> Any:
+    """Return the tensor's elements as a torch tensor on the same memory."""
+    import cupy
+    import torch
+
+    kind = cupy.uint16 if x.dtype == "bfloat16" else x.dtype
+    seen = torch.from_dlpack(x.body.view(kind).reshape(x.rows, x.width))
+    return seen.view(torch.bfloat16) if x.dtype == "bfloat16" else seen
+
+
+def warm(planned: Iterable[Planned], processes: int) -> None:
+    """Compile every shape into torch's own cache, several at a time in processes, before any round starts."""
+    shares: list[list[list[Any]]] = [[] for _ in range(max(1, processes))]
+    for number, point in enumerate(planned):
+        shares[number % len(shares)].append([point.form, point.dtype, point.rows, point.width])
+    command = [sys.executable, "-m", "calibration.peers"]
+    running = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for share in shares
+        if share
+    ]
+    for process, share in zip(running, (share for share in shares if share), strict=True):
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(share).encode())
+        process.stdin.close()
+    for process in running:
+        process.wait()
+
+
+def _warm_here() -> None:
+    """Compile the shapes that standard input lists. A failure shows again, and is kept, when the sweep compiles it."""
+    import torch
+
+    for number, (form, dtype, rows, width) in enumerate(json.load(sys.stdin)):
+        source = torch.empty(rows, width, dtype=getattr(torch, dtype), device="cuda").uniform_()
+        _compile(TORCH[form], number, source)
+        del source
+
+
+if __name__ == "__main__":
+    _warm_here()

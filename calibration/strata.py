@@ -1,0 +1,113 @@
+"""The committed tables that a plan is drawn from: strata of the inventory, and where each form is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import field, frozen
+
+# From measurement.md's list of what people run; those beyond a grid's widest training width fall out by themselves.
+HIDDEN_WHOLE = (2048, 3072, 4096, 5120, 6144, 7168, 8192, 12288, 16384)
+HIDDEN_UNEVEN = (2560, 3584)
+VOCABULARIES = (32000, 50257, 128256, 151936)
+
+
+@frozen
+class ElementStratum:
+    """Geometries of at least `low` and fewer than `high` elements."""
+
+    name: str
+    low: int
+    high: int
+
+
+@frozen
+class RowStratum:
+    """Row counts by name: plain ones, and multiples of the SM count with one short of, at and past each."""
+
+    name: str
+    plain: tuple[int, ...] = ()
+    sm_multiples: tuple[int, ...] = ()
+
+    def rows(self, sm_count: int) -> tuple[int, ...]:
+        """Return the row counts on a GPU with this many SMs, ascending."""
+        around = {m * sm_count + step for m in self.sm_multiples for step in (-1, 0, 1)}
+        return tuple(sorted(around | set(self.plain)))
+
+
+@frozen
+class WidthStratum:
+    """Widths by name, and how many of each element stratum's geometries have them."""
+
+    name: str
+    count: int
+    widths: Sequence[int] = field(repr=False)
+
+
+ELEMENTS = (
+    ElementStratum("below 2^16", 1, 2**16),
+    ElementStratum("2^16 to 2^20", 2**16, 2**20),
+    ElementStratum("2^20 to 2^25", 2**20, 2**25),
+    ElementStratum("2^25 and above", 2**25, 2**60),
+)
+
+ROWS = (
+    RowStratum("few", plain=(1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64)),
+    RowStratum("SM-count-like", sm_multiples=tuple(range(1, 17))),
+    RowStratum(
+        "many",
+        plain=(
+            *(1024, 1500, 2048, 2500, 3000, 4095, 4096, 5000),
+            *(8191, 8192, 10000, 12288, 16384, 20000, 32768, 50000, 65535),
+        ),
+    ),
+)
+
+
+@frozen
+class Grid:
+    """Where the programs of one form are measured. A new family is a new row of `GRIDS`.
+
+    Attributes
+    ----------
+    widths : training widths.
+    rows : training row counts; `sm_multiples` adds one short of, at and past each multiple of the SM count.
+    picks : training geometries for each width and dtype, besides the corners that span the domain.
+    inventory : width strata of the validation; their counts add up to the geometries of one element stratum.
+    """
+
+    form: str
+    widths: tuple[int, ...]
+    rows: tuple[int, ...]
+    sm_multiples: tuple[int, ...]
+    picks: int
+    inventory: tuple[WidthStratum, ...]
+
+    def training_rows(self, sm_count: int) -> tuple[int, ...]:
+        """Return the training row counts on a GPU with this many SMs, ascending."""
+        return RowStratum("training", self.rows, self.sm_multiples).rows(sm_count)
+
+
+GRIDS: dict[str, Grid] = {
+    grid.form: grid
+    for grid in (
+        Grid(
+            form="prefix.sum",
+            # Multiples of the smallest documented chunk, 8 elements x 128 threads; 8192 is the largest's.
+            widths=(
+                *(1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192),
+                *(11264, 12288, 16384, 24576, 32768, 65536, 131072),
+            ),
+            rows=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
+            sm_multiples=(1, 2, 4, 8, 16, 32),
+            picks=4,
+            # 14 of 18 are widths that a recipe admits; the others must keep the original.
+            inventory=(
+                WidthStratum("round", 8, tuple(w for w in range(1024, 2**20 + 1, 1024) if w not in HIDDEN_WHOLE)),
+                WidthStratum("model-shape", 6, HIDDEN_WHOLE),
+                WidthStratum("model-shape, uneven", 2, HIDDEN_UNEVEN + VOCABULARIES),
+                WidthStratum("odd", 2, range(1, 2**20, 2)),
+            ),
+        ),
+    )
+}

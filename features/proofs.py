@@ -1,0 +1,148 @@
+"""The proofs: which facts make a recipe legal, derived from program, layout and launch geometry, never from a name.
+
+Each takes one workload or many (`Workload`, `Workloads`) and a recipe. Only operators that work on a number and on an
+array alike may touch rows, width and row pitch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from features.claim import Claim, Condition
+from features.errors import Refused
+from features.program import Cast, Load, Prefix, Program
+from features.workload import Workload
+from features.workloads import Workloads
+from kernels.dtypes import storage
+from kernels.recipes import ORIGINAL, Recipe
+
+MAX_GRID = 2**31 - 1
+MAX_CHUNKS = 2**30  # chunks are counted in 32 bits, with room for those that are loaded ahead
+VECTOR_BYTES = 16
+
+Proof = Callable[[Workload | Workloads, Recipe], Claim]
+
+
+def launchable(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The recipe has a kernel for the dtype and the numerics asked for, and its grid holds the rows, which are not empty."""
+    if recipe.role == ORIGINAL:
+        return Claim((_has_kernel(work, recipe),), dict)
+    ctas = -(-work.rows // recipe.rows_per_cta)
+    return Claim(
+        (
+            _has_kernel(work, recipe),
+            Condition(
+                "empty",
+                (work.rows > 0) & (work.width > 0),
+                lambda: f"{work.rows} x {work.width} has no element to work on",
+            ),
+            Condition("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
+            Condition(
+                "numerics_not_permitted",
+                work.numerics == "any" or recipe.numerics == "bit_equal",
+                lambda: f"{recipe.id} is {recipe.numerics} and the request demands bit_equal",
+            ),
+        ),
+        dict,
+    )
+
+
+def _has_kernel(work: Workload | Workloads, recipe: Recipe) -> Condition:
+    dtype = work.dtype
+    return Condition("dtype_unsupported", dtype in recipe.dtypes, lambda: f"{recipe.id} has no {dtype} kernel")
+
+
+def closed_prefix(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Load, optional cast, one inclusive unordered FP32 prefix, optional cast, store; each element read and written once."""
+    refused = _not_a_closed_prefix(work.program)
+    if refused is not None:
+        fact = refused.fact
+        return Claim((Condition(refused.code, False, lambda: fact),), dict)
+    return Claim(
+        (), lambda: {"algebra": "sum", "arithmetic": "float32", "loads_per_element": 1, "stores_per_element": 1}
+    )
+
+
+@cache
+def _not_a_closed_prefix(program: Program) -> Refused | None:
+    """Return why a program is no closed prefix. There are as many programs as ops and dtypes: few."""
+    store = program.expression
+    prefix = store.operand.operand if isinstance(store.operand, Cast) else store.operand
+    if not isinstance(prefix, Prefix):
+        return Refused("not_closed_prefix", f"the stored value comes from {prefix.tree()[0]}, not from a prefix")
+    if prefix.ordered:
+        return Refused("ordered", "the prefix demands left-to-right additions and a block scan reorders them")
+    if prefix.algebra != "sum":
+        return Refused("identity_unknown", f"the prefix combines by {prefix.algebra!r}, whose identity is not known here")
+    if prefix.type()[0] != "float32":
+        return Refused("arithmetic_unsupported", f"the prefix is taken in {prefix.type()[0]}; kernels add in float32")
+    load = prefix.operand.operand if isinstance(prefix.operand, Cast) else prefix.operand
+    if not isinstance(load, Load):
+        return Refused("not_closed_prefix", f"the prefix is of {load.tree()[0]}, not of the loaded row")
+    if load.dtype != store.dtype:
+        return Refused("dtype_unsupported", f"reads {load.dtype} and writes {store.dtype}; kernels keep one storage dtype")
+    return None
+
+
+def whole_chunks(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The width is a positive multiple of the chunk that a CTA takes in one step, so no lane is masked."""
+    chunk = recipe.items * recipe.threads
+    chunks = work.width // chunk
+
+    def made_of() -> str:
+        return f"{chunk} ({recipe.items} elements x {recipe.threads} threads)"
+
+    return Claim(
+        (
+            Condition(
+                "width_too_small", work.width >= chunk, lambda: f"width {work.width} is less than {made_of()}"
+            ),
+            Condition(
+                "width_not_divisible",
+                work.width % chunk == 0,
+                lambda: f"width {work.width} is not a multiple of {made_of()}",
+            ),
+            Condition(
+                "index_overflow", chunks <= MAX_CHUNKS, lambda: f"{chunks} chunks a row are more than {MAX_CHUNKS}"
+            ),
+        ),
+        lambda: {"chunk_elements": chunk, "chunks_per_row": chunks, "masked_lanes": 0},
+    )
+
+
+def aligned_load(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Every chunk origin is nonnegative, inside the tensor and on a 16-byte boundary: base and row pitch both are."""
+    element_bytes = storage(work.dtype).bytes
+    vector = VECTOR_BYTES // element_bytes
+    chunk = recipe.items * recipe.threads
+    last = (work.rows - 1) * work.row_pitch + work.width - chunk
+    return Claim(
+        (
+            Condition(
+                "misaligned",
+                work.alignment_bytes % VECTOR_BYTES == 0,
+                lambda: f"bases are {work.alignment_bytes}-byte aligned and {VECTOR_BYTES}-byte loads need more",
+            ),
+            Condition(
+                "misaligned",
+                work.row_pitch % vector == 0,
+                lambda: f"row pitch {work.row_pitch} is not a multiple of {vector} elements (16 bytes)",
+            ),
+        ),
+        lambda: {
+            "vector_bytes": VECTOR_BYTES,
+            "origin_multiple_elements": vector,
+            "first_origin_elements": 0,
+            "last_origin_elements": last,
+            "span_bytes": (last + chunk) * element_bytes,
+        },
+    )
+
+
+# By the name that a recipe's row gives; the order there is the order of trial.
+PROOFS: dict[str, Proof] = {
+    "closed_prefix": closed_prefix,
+    "whole_chunks": whole_chunks,
+    "aligned_load": aligned_load,
+}

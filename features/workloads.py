@@ -1,0 +1,89 @@
+"""Many workloads of one program: the same quantities as `Workload`, with an array where that has a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from features.errors import WorkloadError, show
+from features.program import Program
+from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, judge_demands
+from kernels.dtypes import storage
+
+Counts = NDArray[np.int64]
+
+
+@frozen(eq=False)
+class Workloads:
+    """`rows`, `width` and `row_pitch` are int64 arrays of one length; what else there is holds for all."""
+
+    program: Program
+    rows: Counts
+    width: Counts
+    row_pitch: Counts
+    alignment_bytes: int = DEFAULT_ALIGNMENT_BYTES
+    numerics: str = "any"
+
+    @property
+    def dtype(self) -> str:
+        """The storage dtype, of input and output alike."""
+        return self.program.dtype
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def workloads(
+    program: Program,
+    rows: Sequence[int] | Counts,
+    widths: Sequence[int] | Counts,
+    *,
+    row_pitches: Sequence[int] | Counts | None = None,
+    alignment_bytes: int = DEFAULT_ALIGNMENT_BYTES,
+    numerics: str = "any",
+) -> Workloads:
+    """Return workloads of `rows[i]` rows of `widths[i]` elements, contiguous where no pitches are given.
+
+    Raises
+    ------
+    WorkloadError : naming the first index whose value no kernel takes.
+    """
+    counted = _counts("rows", rows)
+    width = _counts("widths", widths)
+    pitch = width if row_pitches is None else _counts("row_pitches", row_pitches)
+    if not counted.shape == width.shape == pitch.shape:
+        message = f"{len(counted)} rows, {len(width)} widths and {len(pitch)} row pitches are not of one length"
+        raise WorkloadError("shape_invalid", "shape", message)
+    narrow = (pitch < width) & (counted > 1)
+    if narrow.any():
+        at = int(narrow.argmax())
+        message = f"row pitch {pitch[at]} at index {at} is less than the width {width[at]}, so rows overlap"
+        raise WorkloadError("layout_unsupported", "strides", message)
+    row_bytes = np.maximum(pitch, 1) * storage(program.dtype).bytes
+    huge = np.maximum(counted, 1) > MAX_TENSOR_BYTES // row_bytes
+    if huge.any():
+        at = int(huge.argmax())
+        message = f"{counted[at]} x {width[at]} at index {at} spans more than {MAX_TENSOR_BYTES} bytes; split the tensor"
+        raise WorkloadError("index_overflow", "shape", message)
+    aligned = judge_demands(program.dtype, alignment_bytes, numerics)
+    return Workloads(program, counted, width, pitch, aligned, numerics)
+
+
+def _counts(name: str, values: Any) -> Counts:
+    """Return whole numbers from 0 to the largest tensor as int64; a fraction is refused, not rounded."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WorkloadError("shape_invalid", "shape", f"{name} {show(values)} are not whole numbers ({error})") from error
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise WorkloadError("shape_invalid", "shape", f"{name} {show(values)} are not a list of 64-bit whole numbers")
+    outside = (array < 0) | (array > MAX_TENSOR_BYTES)
+    if outside.any():
+        at = int(outside.argmax())
+        message = f"{name} holds {array[at]} at index {at}, which is not from 0 to {MAX_TENSOR_BYTES}"
+        raise WorkloadError("shape_invalid" if array[at] < 0 else "index_overflow", "shape", message)
+    return array.astype(np.int64)

@@ -1,0 +1,112 @@
+"""Arrays of any library as what a launch needs: address, extents, strides in elements, dtype, device and stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen
+
+from kernels.dtypes import storage
+from kernels.errors import LaunchError
+
+_TYPESTR = {"<f2": "float16", "<f4": "float32"}
+
+
+@frozen
+class Buffer:
+    """A device array. `owner` keeps its memory alive; strides are in elements."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    device: int
+    owner: Any = field(eq=False, repr=False)
+
+    @property
+    def alignment_bytes(self) -> int:
+        """The largest power of two up to 4096 that divides the address."""
+        return min(self.address & -self.address, 4096) if self.address else 4096
+
+
+def is_torch(array: Any) -> bool:
+    """Tell whether an array is a torch tensor, without importing torch."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def buffer(array: Any, name: str) -> Buffer:
+    """Return the array as a `Buffer`; `name` says in errors which argument it was.
+
+    Takes torch CUDA tensors (float16, bfloat16, float32) and everything with `__cuda_array_interface__` (float16,
+    float32), CuPy arrays among them.
+    """
+    if is_torch(array):
+        if array.device.type != "cuda":
+            raise LaunchError(f"{name} is a torch tensor on {array.device}; move it to a CUDA device")
+        dtype = str(array.dtype).removeprefix("torch.")
+        return Buffer(array.data_ptr(), tuple(array.shape), tuple(array.stride()), dtype, array.device.index, array)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is None:
+        raise LaunchError(f"{name} is a {type(array).__name__}; pass a CuPy array or a torch CUDA tensor")
+    dtype = _TYPESTR.get(interface["typestr"], interface["typestr"])
+    shape, address = tuple(interface["shape"]), int(interface["data"][0])
+    element = storage(dtype).bytes
+    bytewise = interface.get("strides")
+    if bytewise is not None and any(stride % element for stride in bytewise):
+        raise LaunchError(f"{name} has strides {bytewise} in bytes, not whole {dtype} elements")
+    strides = _contiguous(shape) if bytewise is None else tuple(stride // element for stride in bytewise)
+    return Buffer(address, shape, strides, dtype, _device_of(address, array), array)
+
+
+def current_stream(array: Any, device: int) -> int:
+    """Return the pointer of the array library's own current stream on a device."""
+    if is_torch(array):
+        import torch
+
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    import cupy
+
+    with cupy.cuda.Device(device):
+        return int(cupy.cuda.get_current_stream().ptr)
+
+
+def stream_pointer(stream: Any) -> int:
+    """Return the pointer of a stream given as an integer, a torch or CuPy stream, or by the `__cuda_stream__` protocol."""
+    if isinstance(stream, int):
+        return stream
+    for attribute in ("cuda_stream", "ptr"):
+        if (pointer := getattr(stream, attribute, None)) is not None:
+            return int(pointer)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    raise LaunchError(f"stream is a {type(stream).__name__}; pass a torch or CuPy stream, or its pointer")
+
+
+def empty_like(array: Any, reference: Buffer) -> Any:
+    """Return a new contiguous array of the library, shape and dtype of `array`."""
+    if is_torch(array):
+        import torch
+
+        return torch.empty(reference.shape, dtype=array.dtype, device=array.device)
+    import cupy
+
+    with cupy.cuda.Device(reference.device):
+        return cupy.empty(reference.shape, dtype=reference.dtype)
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def _device_of(address: int, array: Any) -> int:
+    device = getattr(array, "device", None)
+    if device is not None and hasattr(device, "id"):
+        return int(device.id)
+    import cupy
+
+    return int(cupy.cuda.runtime.pointerGetAttributes(address).device) if address else int(cupy.cuda.Device().id)

@@ -1,0 +1,60 @@
+"""What the actual buffers of a launch allow: a selection authorises a kernel, never a pointer."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from attrs import frozen
+
+from kernels.dtypes import storage
+
+VECTOR_BYTES = 16
+
+
+class Verdict(Enum):
+    """What runs. Everything but RECIPE is a fallback and is counted by its value."""
+
+    RECIPE = "recipe"
+    MISALIGNED = "misaligned"
+    IN_PLACE = "in_place"
+    OVERLAP = "overlap"
+
+
+@frozen
+class Span:
+    """Rows in memory: base address, rows, width and pitch in elements of `element_bytes`."""
+
+    address: int
+    rows: int
+    width: int
+    pitch: int
+    element_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """The length of the whole byte interval, gaps between rows included."""
+        if self.rows == 0 or self.width == 0:
+            return 0
+        return ((self.rows - 1) * self.pitch + self.width) * self.element_bytes
+
+    def overlaps(self, other: Span) -> bool:
+        """Whether the two byte intervals meet."""
+        return self.address < other.address + other.bytes and other.address < self.address + self.bytes
+
+    @property
+    def aligned(self) -> bool:
+        """Whether every row starts on a 16-byte boundary."""
+        pitch_free = self.rows <= 1 or self.pitch * self.element_bytes % VECTOR_BYTES == 0
+        return self.address % VECTOR_BYTES == 0 and pitch_free
+
+
+def span(address: int, rows: int, width: int, pitch: int, dtype: str) -> Span:
+    """Return the span of rows of a storage dtype."""
+    return Span(address, rows, width, pitch, storage(dtype).bytes)
+
+
+def judge(x: Span, y: Span) -> Verdict:
+    """Return what may run on these buffers. Overlap is looked at first: it forbids more than misalignment does."""
+    if x.overlaps(y):
+        return Verdict.IN_PLACE if x == y else Verdict.OVERLAP
+    return Verdict.RECIPE if x.aligned and y.aligned else Verdict.MISALIGNED

@@ -1,0 +1,1 @@
+"""Alembic migrations, run only by `rowsmith db upgrade`."""

@@ -1,0 +1,111 @@
+"""The public Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from features.errors import WorkloadError
+from features.workload import Workload, workload
+from kernels.arrays import Buffer, buffer, current_stream, empty_like, stream_pointer
+from kernels.errors import LaunchError
+from kernels.guard import Span, span
+from kernels.target import Target
+from policy.profile import Profile
+from policy.select import recorded
+from policy.select import select as decide
+from policy.selection import Selection
+from rowsmith.live import Dispatcher, Ready, dispatcher
+from rowsmith.profiles import profile_for
+
+
+def select(
+    op: str,
+    shape: Sequence[int],
+    dtype: str,
+    *,
+    strides: Sequence[int] | None = None,
+    alignment_bytes: int = 16,
+    numerics: str = "any",
+    profile: Profile | str | None = None,
+    target: Target | None = None,
+    regime: str = "hot",
+    recipe: str | None = None,
+) -> Selection:
+    """Choose a recipe for a workload and say why, from recorded receipts: no GPU is asked and nothing is timed.
+
+    Parameters
+    ----------
+    op, shape, dtype, strides, alignment_bytes, numerics : as `features.workload.workload` takes them.
+    profile : a profile, its name, or None for the one active profile of the regime.
+    target : the silicon and toolchain to decide for; the profile's own when omitted.
+    recipe : force this recipe; the policy's own pick is carried beside it.
+
+    Raises
+    ------
+    FeatureError : no kernel takes the workload.
+    PolicyError : the profile is unknown, or the forced recipe is not to be had.
+    """
+    work = workload(op, shape, dtype, strides=strides, alignment_bytes=alignment_bytes, numerics=numerics)
+    chosen = profile if isinstance(profile, Profile) else profile_for(profile, regime)
+    return decide(work, target or chosen.target, chosen, recorded(chosen), forced=recipe)
+
+
+def scan(x: Any, out: Any = None, stream: Any = None) -> Any:
+    """Inclusive sum along the last axis: FP32 additions in any order, one cast to the storage dtype at the end.
+
+    Parameters
+    ----------
+    x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
+    out : array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
+    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
+
+    Raises
+    ------
+    WorkloadError, LaunchError : the array cannot be read as rows of adjacent elements, or the launch is not safe.
+    """
+    return _run("scan", x, out, stream)
+
+
+def prepare(op: str, x: Any, out: Any = None, *, recipe: str | None = None, scratch: bool = False) -> Ready:
+    """Compile, decide and load for arrays like `x`, so that a graph capture that follows needs none of it.
+
+    `scratch` reserves a copy of x for an `out` that overlaps it in part. The answer holds the selection and the search.
+    """
+    source = buffer(x, "x")
+    work = _workload(op, source, "x")
+    ready = _dispatcher(source).ready(work, forced=recipe)
+    if scratch:
+        ready.prepared.reserve(_span(source, work).bytes + 16)
+    return ready
+
+
+def _run(op: str, x: Any, out: Any, stream: Any) -> Any:
+    source = buffer(x, "x")
+    work = _workload(op, source, "x")
+    result = empty_like(x, source) if out is None else out
+    target = buffer(result, "out")
+    if (target.shape, target.dtype, target.device) != (source.shape, source.dtype, source.device):
+        raise LaunchError(
+            f"out is {target.dtype} {target.shape} on device {target.device}; "
+            f"it must be {source.dtype} {source.shape} on device {source.device}, like x"
+        )
+    onto = _workload(op, target, "out")
+    pointer = current_stream(x, source.device) if stream is None else stream_pointer(stream)
+    _dispatcher(source).run(work, _span(source, work), _span(target, onto), pointer)
+    return result
+
+
+def _workload(op: str, source: Buffer, name: str) -> Workload:
+    try:
+        return workload(op, source.shape, source.dtype, strides=source.strides)
+    except WorkloadError as error:
+        raise WorkloadError(error.code, name, f"{name}: {error}") from None
+
+
+def _span(source: Buffer, work: Workload) -> Span:
+    return span(source.address, work.rows, work.width, work.row_pitch, work.dtype)
+
+
+def _dispatcher(source: Buffer) -> Dispatcher:
+    return dispatcher(source.device)

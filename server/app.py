@@ -1,0 +1,163 @@
+"""Assembly: `create_app(settings)` puts the parts together; nothing is built when this module is imported."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from features.errors import FeatureError
+from kernels.errors import KernelError
+from policy.errors import PolicyError
+from policy.profile import Profile, bundled_profiles
+from server import database
+from server.access import permitted
+from server.asking import Asking
+from server.body import ClientGone
+from server.errors import Problem, problem_of
+from server.front import Front
+from server.importing import import_bundled
+from server.live import LiveSource, this_machine
+from server.metrics import Metrics
+from server.openapi import document
+from server.page import router as pages
+from server.profiles import known_profiles, profile_node
+from server.routes import catalogue, chain, evidence, fits, health, residuals, samples, selections
+from server.settings import Settings
+from server.state import State
+from server.store import Store, make_store
+from server.strict_json import show
+
+_log = structlog.get_logger("rowsmith")
+_ROUTERS = (health, selections, chain, catalogue, residuals, samples, fits, evidence)
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    live: LiveSource = this_machine,
+    profiles: Callable[[], Sequence[Profile]] = bundled_profiles,
+) -> ASGIApp:
+    """Return the service.
+
+    Parameters
+    ----------
+    live : asked once at start for this machine's own GPU.
+    profiles : what ships with the release; stored at start beside those already imported.
+
+    Raises
+    ------
+    ServerError : when the application starts, on a database that is absent, foreign, old or cannot be written.
+    """
+    settings, metrics = settings or Settings(), Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state = app.state.rowsmith = _state(settings, _open(settings, profiles), live, metrics)
+        names = [entry.profile.name for entry in state.profiles]
+        _log.info("ready", profiles=names, database=str(settings.database_path))
+        try:
+            yield
+        finally:
+            state.store.close()
+
+    app = FastAPI(
+        title="rowsmith",
+        version="1",
+        description="Picks the GPU kernel for a row collective from a frozen cost model, and shows why.",
+        lifespan=lifespan,
+        dependencies=[Depends(permitted)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    for module in _ROUTERS:
+        app.include_router(module.router)
+    app.include_router(pages)
+    _handle_errors(app)
+    generate = app.openapi
+    app.openapi = lambda: _once(app, generate)  # type: ignore[method-assign]
+    return Front(app, settings, metrics, lambda: app.state.rowsmith.asking)
+
+
+def _once(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        app.openapi_schema = document(app, generate())
+    return app.openapi_schema
+
+
+def _open(settings: Settings, profiles: Callable[[], Sequence[Profile]]) -> Store:
+    """Open the database, or refuse; store what ships with the release where it is not stored yet."""
+    engine = database.make_engine(settings)
+    database.check(engine, settings)
+    store = make_store(engine, settings)
+    store.start()
+    try:
+        if settings.import_bundled:
+            import_bundled(store)
+        store.add([profile_node(profile) for profile in profiles()])
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _state(settings: Settings, store: Store, live: LiveSource, metrics: Metrics) -> State:
+    try:
+        known, found = known_profiles(store), live()
+    except BaseException:
+        store.close()
+        raise
+    asking = Asking(store, known, found, metrics, settings.answer_cache_entries)
+    return State(settings, store.engine, store, asking, known, found, metrics)
+
+
+def _handle_errors(app: FastAPI) -> None:
+    """Turn every error into a problem document."""
+
+    async def any_error(request: Request, error: Exception) -> Response:
+        if isinstance(error, ClientGone):
+            raise error
+        return problem_of(error).response()
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _http_problem(request, error).response()
+
+    async def query_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"][1:])
+        detail = f"{field or 'the query'} {show(first.get('input'))}: {first['msg']}"
+        return Problem("query_invalid", detail, field=field).response()
+
+    for kind in (Problem, FeatureError, KernelError, PolicyError):
+        app.add_exception_handler(kind, any_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, query_error)
+
+
+def _allowed(request: Request) -> list[str]:
+    """Return every method that some route has at this address; Starlette names those of the first one only."""
+    matching = [r for r in request.app.routes if isinstance(r, Route) and r.path_regex.match(request.url.path)]
+    methods = {method for route in matching for method in route.methods or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+
+
+def _http_problem(request: Request, error: HTTPException) -> Problem:
+    path, method = show(request.url.path), show(request.method)[1:-1]
+    if error.status_code == 404:
+        return Problem("not_found", f"there is nothing at {path}; /openapi.json lists what there is")
+    if error.status_code == 405:
+        allowed = ", ".join(_allowed(request))
+        headers = {"allow": allowed}
+        return Problem("method_not_allowed", f"{method} is not allowed at {path}; use {allowed}", headers=headers)
+    return Problem("internal", f"{error.status_code} {error.detail}")

@@ -1,0 +1,1 @@
+"""Routes: each a handful of lines that parse, call and answer."""

@@ -1,0 +1,209 @@
+"""A whole sweep that nobody measured: times from known coefficients plus seeded noise, packed as a real one is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from attrs import evolve
+
+from calibration.crossval import crossvalidation_document
+from calibration.fit import designs_of, fit_cohort
+from calibration.freeze import freeze
+from calibration.judge import judge
+from calibration.packet import Contents
+from calibration.plan import Plan, Planned, draw_plan
+from calibration.records import (
+    Geometry,
+    Measurement,
+    geometry_status,
+    is_ambiguous,
+    original_drift,
+    timed_status,
+)
+from calibration.residuals import residuals
+from calibration.sources import catalogue_facts
+from features.proof import Proved, candidates
+from features.schema import point
+from features.schemas import SCHEMAS
+from features.workload import Workload
+from kernels.identity import digest
+from kernels.receipt import Receipt
+from kernels.recipes import ORIGINAL, RECIPES
+from kernels.source import OPTIONS, identity, sources
+from policy.profile import Profile, profile_from_document
+from policy.select import recorded, select
+from tests.made import H200, made_receipt
+
+ENVIRONMENT: dict[str, Any] = {
+    "schema": "rowsmith.environment/1",
+    "target": {**H200.facts(), "label": H200.label},
+    "driver": "planted",
+    "catalogue": catalogue_facts(),
+}
+# Microseconds a unit: a launch, a MiB an SM, then what one element (or warp) of the last columns costs.
+PLANTED = {ORIGINAL: (2.0, 30.0, 0.0012), "recipe": (2.5, 28.0, 0.03, 0.02)}
+SAMPLES = 25
+COMMIT = "0" * 40
+
+
+@cache
+def planted_plan(seed: int = 7) -> Plan:
+    """Return the plan of the planted sweep: the real grid on the made-up H200."""
+    return draw_plan(("scan",), seed, H200, 64 * 2**30)
+
+
+@cache
+def receipts() -> tuple[Receipt, ...]:
+    """Return a clean receipt of every recipe and dtype of the planned form."""
+    form = planted_plan().training[0].form
+    return tuple(made_receipt(row, dtype) for row in RECIPES if row.form == form for dtype in row.dtypes)
+
+
+def coefficients_of(role: str, columns: int) -> tuple[float, ...]:
+    """Return the planted coefficients of a role; a schema with more columns gets small ones for the rest."""
+    known = PLANTED.get(role, PLANTED["recipe"])
+    return (*known, *(0.001 for _ in range(columns)))[:columns]
+
+
+def true_us(workload: Workload, capacity: Mapping[tuple[str, str], int | None]) -> dict[str, float]:
+    """Return the planted time of every legal recipe of a workload, in microseconds."""
+    times = {}
+    for recipe, proof in candidates(workload):
+        if isinstance(proof, Proved):
+            schema = SCHEMAS[recipe.schema]
+            at = point(workload, recipe, capacity[recipe.id, workload.dtype], H200)
+            values = schema.vector(recipe.role, at)
+            times[recipe.id] = sum(
+                v * c for v, c in zip(values, coefficients_of(recipe.role, len(values)), strict=True)
+            )
+    return times
+
+
+def samples(rng: random.Random, true: float, launches: int, noise: float) -> tuple[int, ...]:
+    """Return whole replays in nanoseconds around a level that is off by the noise, as one placement of buffers is."""
+    level = true * launches * 1000 * (1 + rng.uniform(-noise, noise))
+    return tuple(max(1, round(level * (1 + abs(rng.gauss(0, noise / 3))))) for _ in range(SAMPLES))
+
+
+def planted_record(
+    planned: Planned, noise: float, rng: random.Random, *, run: int = 0, profile: Profile | None = None
+) -> tuple[Geometry, Mapping[str, Any] | None]:
+    """Return the record of one planned geometry, and the selection where a profile picks for it."""
+    workload = Workload(planned.program, planned.rows, planned.width, planned.width)
+    capacity = {(r.recipe, r.dtype): r.resident_ctas_per_sm for r in receipts()}
+    times = true_us(workload, capacity)
+    launches = max(20, round(200 / min(times.values())))
+    measurements = [
+        _measurement(recipe.id, times[recipe.id], planned.dtype, recipe.role == ORIGINAL, launches, noise, rng)
+        for recipe in RECIPES
+        if recipe.id in times
+    ]
+    facts = None
+    if profile is not None:
+        chosen = select(workload, H200, profile, recorded(profile))
+        facts = chosen.facts
+        picked = chosen.decision.recipe
+        of_picked = next(m for m in measurements if m.name == picked)
+        automatic = tuple(max(1, sample + rng.randint(-200, 200)) for sample in of_picked.samples_ns)
+        measurements += [
+            Measurement("policy", "policy", "measured", launches, automatic, picked=picked, selection=chosen.id),
+            Measurement(
+                "copy", "floor", "measured", launches, samples(rng, min(times.values()) / 1.5, launches, noise)
+            ),
+            Measurement(
+                "torch.compile", "peer", "measured", launches, samples(rng, times[picked] * 1.2, launches, noise)
+            ),
+        ]
+    original = measurements[0]
+    record = Geometry(
+        purpose="training" if profile is None else "validation",
+        run=run,
+        regime="hot",
+        form=planned.form,
+        program=planned.program.tree(),
+        rows=planned.rows,
+        width=planned.width,
+        dtype=planned.dtype,
+        stratum=planned.stratum,
+        seed=7,
+        attempt=1,
+        drift=original_drift(original),
+        status=geometry_status(original),
+        ambiguous=is_ambiguous(measurements),
+        baseline={"launches": launches, "samples_ns": [launches * 900] * 5},
+        measurements=tuple(measurements),
+    )
+    return record, facts
+
+
+def _measurement(
+    name: str, true: float, dtype: str, is_original: bool, launches: int, noise: float, rng: random.Random
+) -> Measurement:
+    taken = samples(rng, true, launches, noise)
+    recipe = next(row for row in RECIPES if row.id == name)
+    return Measurement(
+        name,
+        "recipe",
+        timed_status(taken, launches),
+        launches,
+        taken,
+        source=identity(recipe, dtype).source,
+        check={"worst_share": 0.4, "bad_finite": 0, "bad_special": 0, "bit_equal_share": 1.0},
+        recheck_ns=taken if is_original else None,
+    )
+
+
+def planted_cohort(noise: float = 0.01, seed: int = 7) -> tuple[Geometry, ...]:
+    """Return the training records of the planted sweep."""
+    rng = random.Random(seed)
+    return tuple(sorted((planted_record(p, noise, rng)[0] for p in planted_plan().training), key=lambda r: r.key))
+
+
+def _validation(profile: Profile, plan: Plan, noise: float) -> Iterator[tuple[Geometry, Mapping[str, Any]]]:
+    rng = random.Random(11)
+    for planned in plan.validation:
+        for run in (1, 2):
+            record, facts = planted_record(planned, noise, rng, run=run, profile=profile)
+            assert facts is not None
+            yield record, facts
+
+
+@cache
+def planted_contents(noise: float = 0.01) -> Contents:
+    """Return everything that a whole sweep leaves."""
+    plan, known = planted_plan(), receipts()
+    known = tuple(sorted(known, key=lambda r: (r.recipe, r.dtype)))
+    cohort = planted_cohort(noise)
+    fits = fit_cohort(cohort, known, H200, environment=digest(ENVIRONMENT), source_commit=COMMIT)
+    document = freeze("planted", "hot", H200, fits, known)
+    profile = profile_from_document(document)
+    pairs = sorted(_validation(profile, plan, noise), key=lambda pair: (*pair[0].key, pair[0].run))
+    judged = tuple(record for record, _ in pairs)
+    selections = tuple({digest(facts): facts for _, facts in pairs}.values())
+    designs = designs_of(cohort, known, H200)
+    templates = {row.template for row in RECIPES}
+    return Contents(
+        plan=plan,
+        environment=ENVIRONMENT,
+        sources={name: data for template in sorted(templates) for name, data in sources(template).items()},
+        options=OPTIONS,
+        receipts=known,
+        cohort=cohort,
+        fits=tuple(fits),
+        crossvalidation=crossvalidation_document(designs, {f["form"]: f["dtype_sharing"] for f in fits}),
+        profile=document,
+        validation_records=judged,
+        validation=judge(profile.digest, judged, selections, (150_000, 180_000, 160_000)),
+        selections=selections,
+        residuals=tuple(residuals((*cohort, *judged), known, H200, fits)),
+    )
+
+
+def with_record(contents: Contents, part: str, place: int, record: Geometry) -> Contents:
+    """Return contents with one record replaced."""
+    records = list(getattr(contents, part))
+    records[place] = record
+    return evolve(contents, **{part: tuple(records)})

@@ -1,0 +1,106 @@
+"""The real application on a real SQLite file, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from policy.profile import Profile
+from server import database
+from server.app import create_app
+from server.front import Front
+from server.live import LiveSource, no_gpu
+from server.settings import Settings
+from server.state import State
+from server.store import Store, make_store
+from tests.made import made_profile
+
+ROOT = Path(__file__).parents[2]
+QUESTION: dict[str, Any] = {"op": "scan", "shape": [128, 8192], "dtype": "float16"}
+
+
+def settings_for(folder: Path, **changes: Any) -> Settings:
+    """Return settings whose database lies in a folder and has no bundled evidence."""
+    given = {"database_url": f"sqlite:///{folder / 'rowsmith.db'}", "import_bundled": False, **changes}
+    return Settings(**given)
+
+
+def fresh(folder: Path, **changes: Any) -> Settings:
+    """Return the settings of a database that was just made."""
+    settings = settings_for(folder, **changes)
+    database.upgrade(settings)
+    return settings
+
+
+def only_made() -> Sequence[Profile]:
+    """Return the made-up profile."""
+    return [made_profile()]
+
+
+@contextmanager
+def serving(
+    settings: Settings, *, live: LiveSource = no_gpu, profiles: Callable[[], Sequence[Profile]] = only_made
+) -> Iterator[TestClient]:
+    """Serve within this process."""
+    app = create_app(settings, live=live, profiles=profiles)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def inner(client: TestClient) -> FastAPI:
+    """Return the FastAPI application behind the front layer."""
+    assert isinstance(client.app, Front)
+    assert isinstance(client.app.app, FastAPI)
+    return client.app.app
+
+
+def state(client: TestClient) -> State:
+    """Return the parts of the application that a client talks to."""
+    found: State = inner(client).state.rowsmith
+    return found
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Store]:
+    """Open the store without a service."""
+    engine = database.make_engine(settings)
+    database.check(engine, settings)
+    store = make_store(engine, settings)
+    store.start()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def process(folder: Path, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Serve in a process of its own on a free port; yield it and its address."""
+    command = [sys.executable, "-m", "tests.server.serve_made", str(folder / "rowsmith.db")]
+    child = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}, bufsize=1
+    )
+    try:
+        assert child.stdout is not None
+        address = child.stdout.readline().strip()
+        assert address.startswith("http://"), address
+        for _ in range(200):
+            try:
+                httpx.get(f"{address}/livez")
+                break
+            except httpx.TransportError:
+                time.sleep(0.05)
+        yield child, address
+    finally:
+        child.kill()
+        child.wait()
