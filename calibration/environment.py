@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from kernels.source import catalogue_digest
+from calibration.sources import catalogue_facts
 from kernels.target import Target
 
 ENVIRONMENT_SCHEMA = "rowsmith.environment/1"
@@ -33,7 +33,7 @@ def environment(target: Target, seed: int, device: int = 0) -> dict[str, Any]:
         "libraries": {name: found for name in _LIBRARIES if (found := _version(name)) is not None},
         "nvml": nvml_facts(device),
         "commit": source_commit(),
-        "catalogue": catalogue_digest(),
+        "catalogue": catalogue_facts(),
         "seed": seed,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

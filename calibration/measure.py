@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 
 from calibration.errors import CalibrationError, RecordError
 from calibration.gpu import Graph, Node, Session, kernel_nodes
@@ -71,10 +71,12 @@ class Bench:
 
 @frozen(eq=False)
 class _Entry:
-    """One candidate that will be timed: how it is captured, and what is already known of it."""
+    """One candidate that will be timed: how it is captured, and what is already known of it (a Measurement's fields)."""
 
-    known: Measurement
+    name: str
+    kind: str
     capture: Callable[[int], Graph]
+    known: Mapping[str, Any] = field(factory=dict)
 
 
 def measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int) -> Geometry:
@@ -98,8 +100,8 @@ def _measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int, 
             if isinstance(capture, str):
                 ended.append(Measurement(name, kind, "failed_compile", message=capture))
             else:
-                entries.append(_Entry(Measurement(name, kind, "measured"), capture))
-    original = entries[0].known.name
+                entries.append(_Entry(name, kind, capture))
+    original = entries[0].name
     timed, baseline = _rounds(bench, entries, original, f"{seed}/{purpose}/{run}/{planned.key}/{attempt}")
     measurements = tuple(sorted((*timed, *ended), key=lambda m: (m.kind != RECIPE, m.name != original, m.name)))
     first = next(m for m in measurements if m.name == original)
@@ -146,12 +148,13 @@ def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[
             continue
         if recipe.role == ORIGINAL:
             reference_bits = bits
-        known = Measurement(recipe.id, RECIPE, "measured", source=source, check=check)
         if check["right"]:
-            entries.append(_Entry(known, _capture(bench, prepared, x, y)))
+            known = {"source": source, "check": check}
+            entries.append(_Entry(recipe.id, RECIPE, _capture(bench, prepared, x, y), known))
         else:
-            ended.append(evolve(known, status="wrong", message=f"worst share of the bound {check['worst_share']:.3g}"))
-    if not entries or entries[0].known.name != candidates(workload)[0][0].id:
+            message = f"worst share of the bound {check['worst_share']:.3g}"
+            ended.append(Measurement(recipe.id, RECIPE, "wrong", message=message, source=source, check=check))
+    if not entries or entries[0].name != candidates(workload)[0][0].id:
         raise CalibrationError(f"the original failed on {workload.rows} x {workload.width} {workload.dtype}: {ended}")
     return entries, ended
 
@@ -163,12 +166,12 @@ def _alone(bench: Bench, kernel: Kernel, workload: Workload) -> Prepared:
 
 
 def _automatic(bench: Bench, pick: Pick, x: Guarded, y: Guarded) -> _Entry:
-    selection = pick.selection
-    known = Measurement(
-        POLICY, POLICY, "measured", picked=selection.decision.recipe, selection=selection.id,
-        source=identity(pick.prepared.chosen.recipe, x.dtype).source,
-    )
-    return _Entry(known, _capture(bench, pick.prepared, x, y))
+    known = {
+        "picked": pick.selection.decision.recipe,
+        "selection": pick.selection.id,
+        "source": identity(pick.prepared.chosen.recipe, x.dtype).source,
+    }
+    return _Entry(POLICY, POLICY, _capture(bench, pick.prepared, x, y), known)
 
 
 def _check(
@@ -228,7 +231,7 @@ def _rounds(
 ) -> tuple[list[Measurement], dict[str, Any]]:
     """Time every entry once a round in seeded random order, then the original again."""
     session = bench.session
-    graphs = {e.known.name: e.capture(session.launches_for(e.capture)) for e in entries}
+    graphs = {e.name: e.capture(session.launches_for(e.capture)) for e in entries}
     length = graphs[original].launches
     graphs["baseline"] = session.capture(lambda: _launch_empty(bench), length)
     samples: dict[str, list[int]] = {name: [] for name in graphs}
@@ -247,30 +250,27 @@ def _rounds(
     recheck = tuple(session.replay_ns(graphs[original]) for _ in range(RECHECK_REPLAYS))
     timed = []
     for entry in entries:
-        name, taken = entry.known.name, tuple(samples[entry.known.name])
-        timed.append(_timed(entry.known, graphs[name].launches, taken, tuple(throttled), recheck, name == original))
+        again = recheck if entry.name == original else None
+        timed.append(_timed(entry, graphs[entry.name].launches, tuple(samples[entry.name]), tuple(throttled), again))
     return timed, {"launches": length, "samples_ns": samples["baseline"]}
 
 
 def _timed(
-    known: Measurement,
-    launches: int,
-    taken: tuple[int, ...],
-    throttled: tuple[int, ...],
-    recheck: tuple[int, ...],
-    is_original: bool,
+    entry: _Entry, launches: int, taken: tuple[int, ...], throttled: tuple[int, ...], recheck: tuple[int, ...] | None
 ) -> Measurement:
     try:
         status = timed_status(taken, launches, throttled)
     except RecordError as error:
-        return evolve(known, status="failed_launch", message=str(error))
-    return evolve(
-        known,
-        status=status,
+        return Measurement(entry.name, entry.kind, "failed_launch", message=str(error), **entry.known)
+    return Measurement(
+        entry.name,
+        entry.kind,
+        status,
         launches=launches,
         samples_ns=taken,
         throttled=throttled,
-        recheck_ns=recheck if is_original else None,
+        recheck_ns=recheck,
+        **entry.known,
     )
 
 

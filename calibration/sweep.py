@@ -32,9 +32,9 @@ from kernels import driver
 from kernels.errors import CompileError
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import RECIPES, Recipe
-from kernels.source import OPTIONS, sources
-from policy.exclusion import uncalibrated_exclusion
+from kernels.recipes import ORIGINAL, RECIPES, Recipe
+from kernels.source import OPTIONS, identity, sources
+from policy.exclusion import exclusion
 from policy.profile import Profile, profile_from_document
 
 MEMORY_SHARE = 0.5
@@ -133,8 +133,9 @@ def load_all(
                 excluded[recipe.id, dtype] = ("failed_compile", str(error))
                 continue
             receipts.append(kernel.receipt)
-            unclean = uncalibrated_exclusion(recipe, kernel.receipt, target)
-            if unclean is None or recipe.role == "original":
+            made_from = identity(recipe, dtype)
+            unclean = exclusion(recipe, dtype, kernel.receipt, kernel.receipt, made_from, target)
+            if unclean is None or recipe.role == ORIGINAL:
                 kernels[recipe.id, dtype] = kernel
             else:
                 excluded[recipe.id, dtype] = ("excluded", f"{unclean.code}: {unclean.fact}")

@@ -91,7 +91,7 @@ def workload(
 
 
 def judge_demands(dtype: str, alignment_bytes: int, numerics: str) -> int:
-    """Return the alignment, or raise `WorkloadError` unless the alignment is a power of two of whole elements and the numerics are known."""
+    """Return the alignment; raise `WorkloadError` unless it is a power of two of whole elements and the numerics are known."""
     element_bytes = storage(dtype).bytes
     aligned = whole(alignment_bytes)
     if aligned is None or not 1 <= aligned <= MAX_TENSOR_BYTES or aligned & (aligned - 1):

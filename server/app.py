@@ -28,7 +28,7 @@ from server.importing import import_bundled
 from server.live import LiveSource, this_machine
 from server.metrics import Metrics
 from server.openapi import document
-from server.page import router as pages
+from server import page
 from server.profiles import known_profiles, profile_node
 from server.routes import catalogue, chain, evidence, fits, health, residuals, samples, selections
 from server.settings import Settings
@@ -37,7 +37,7 @@ from server.store import Store, make_store
 from server.strict_json import show
 
 _log = structlog.get_logger("rowsmith")
-_ROUTERS = (health, selections, chain, catalogue, residuals, samples, fits, evidence)
+_ROUTERS = (health, selections, chain, catalogue, residuals, samples, fits, evidence, page)
 
 
 def create_app(
@@ -78,14 +78,19 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        redirect_slashes=False,
     )
     for module in _ROUTERS:
         app.include_router(module.router)
-    app.include_router(pages)
     _handle_errors(app)
     generate = app.openapi
     app.openapi = lambda: _once(app, generate)  # type: ignore[method-assign]
     return Front(app, settings, metrics, lambda: app.state.rowsmith.asking)
+
+
+def all_routes() -> list[Route]:
+    """Return every route of the application but its OpenAPI document."""
+    return [route for module in _ROUTERS for route in module.router.routes if isinstance(route, Route)]
 
 
 def _once(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -143,11 +148,12 @@ def _handle_errors(app: FastAPI) -> None:
         app.add_exception_handler(kind, any_error)
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(RequestValidationError, query_error)
+    app.add_exception_handler(Exception, any_error)  # answered, then raised again: server.front logs it
 
 
 def _allowed(request: Request) -> list[str]:
     """Return every method that some route has at this address; Starlette names those of the first one only."""
-    matching = [r for r in request.app.routes if isinstance(r, Route) and r.path_regex.match(request.url.path)]
+    matching = [route for route in all_routes() if route.path_regex.match(request.url.path)]
     methods = {method for route in matching for method in route.methods or ()}
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 

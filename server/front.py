@@ -67,10 +67,8 @@ class Front:
             await self.app(scope, receive, _without_body(seen) if head else seen)
         except ClientGone:
             return
-        except Exception as error:
-            if seen.started:
-                raise
-            await _fail(error, scope, receive, seen)
+        except Exception as error:  # noqa: BLE001 - the edge: whatever escaped is logged, and answered if it was not
+            await _fail(error, scope, receive, None if seen.started else seen)
 
 
 class _Seen:
@@ -110,8 +108,9 @@ async def _send_answer(answer: Answer, send: Send) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
-async def _fail(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+async def _fail(error: Exception, scope: Scope, receive: Receive, send: Send | None) -> None:
     problem: Problem = problem_of(error)
     if problem.code == "internal":
         _log.error("request failed", path=scope["path"], method=scope["method"], exc_info=error)
-    await problem.response()(scope, receive, send)
+    if send is not None:
+        await problem.response()(scope, receive, send)

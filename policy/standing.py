@@ -1,0 +1,76 @@
+"""A recipe's standing: what the decision knows of it before any geometry. One request and a batch share it."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from features.errors import Refused
+from features.schema import Feature
+from features.schemas import SCHEMAS
+from kernels.receipt import Receipt
+from kernels.recipes import ORIGINAL, Recipe
+from kernels.target import Target
+from policy.catalogue import Catalogue, ReceiptSource
+from policy.errors import PolicyError
+from policy.exclusion import exclusion
+from policy.profile import Block, Fit, Profile
+
+
+@frozen
+class Pricing:
+    """The columns of a role and the block that prices them."""
+
+    features: tuple[Feature, ...]
+    block: Block
+
+
+@frozen
+class Standing:
+    """One recipe of a program and dtype, on one target, under one profile.
+
+    `excluded` is what its receipt says against it. `pricing` is None where the profile does not price it, or may not:
+    its target is another. `unearned` keeps a scored recipe from being admitted.
+    """
+
+    recipe: Recipe
+    receipt: Receipt | None
+    excluded: Refused | None
+    pricing: Pricing | None
+    unearned: Refused | None
+
+
+def standing(
+    recipe: Recipe,
+    dtype: str,
+    target: Target,
+    profile: Profile,
+    fit: Fit | None,
+    receipts: ReceiptSource,
+    catalogue: Catalogue,
+) -> Standing:
+    """Ask for the receipt of a recipe, once, and judge it. `fit` is None where no score may be given.
+
+    Raises
+    ------
+    PolicyError : the original could not be compiled: without it there is nothing to keep.
+    """
+    receipt = receipts(recipe, dtype)
+    excluded = unearned = None
+    if recipe.role == ORIGINAL:
+        if receipt is not None and receipt.failure is not None:
+            raise PolicyError(f"{recipe.id} for {dtype} cannot be compiled ({receipt.failure}); run rowsmith doctor")
+    else:
+        calibrated = profile.recorded.get((recipe.id, dtype))
+        excluded = exclusion(recipe, dtype, receipt, calibrated, catalogue.identity(recipe, dtype), target)
+    if recipe.experimental and recipe.id not in profile.earned:
+        unearned = Refused(
+            "experimental_not_earned", f"{recipe.id} is experimental and profile {profile.name} has not earned it"
+        )
+    return Standing(recipe, receipt, excluded, _pricing(recipe, dtype, fit), unearned)
+
+
+def _pricing(recipe: Recipe, dtype: str, fit: Fit | None) -> Pricing | None:
+    block = None if fit is None else fit.block(recipe.role, dtype)
+    if fit is None or block is None:
+        return None
+    return Pricing(SCHEMAS[fit.feature_schema].roles[recipe.role], block)

@@ -1,0 +1,5 @@
+"""`python -m rowsmith` is the command."""
+
+from rowsmith.cli import main
+
+main()
