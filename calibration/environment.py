@@ -1,4 +1,4 @@
-"""Where a sweep ran: silicon, driver, toolchain, clocks, temperature, other processes. Nothing is ever set, only read."""
+"""Where a sweep ran: silicon, driver, toolchain, clocks, temperature, other processes. Read only, never set."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def throttle_probe(device: int) -> Callable[[], bool]:
     """Return a question that says whether the device slows down right now; always no where NVML cannot tell."""
     try:
         import pynvml
-
+    except ImportError:  # the environment document says so
+        return lambda: False
+    try:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(device)
         slowed = (
@@ -86,7 +88,7 @@ def throttle_probe(device: int) -> Callable[[], bool]:
             | pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
         )
         pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
-    except Exception:  # no library, no driver or no permission: the environment document says which
+    except pynvml.NVMLError:  # no driver or no permission: the environment document says which
         return lambda: False
     return lambda: bool(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle) & slowed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +83,7 @@ class Session:
         trial = capture(_ESTIMATE_LAUNCHES)
         self.replay_ns(trial)
         launch_us = max(self.replay_ns(trial) / 1000 / _ESTIMATE_LAUNCHES, 1e-3)
-        return max(1, min(MAX_LAUNCHES, -(-round(REPLAY_US * 1000) // max(1, round(launch_us * 1000)))))
+        return max(1, min(MAX_LAUNCHES, math.ceil(REPLAY_US / launch_us)))
 
 
 def kernel_nodes(graph: Graph) -> tuple[Node, ...]:

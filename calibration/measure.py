@@ -71,7 +71,7 @@ class Bench:
 
 @frozen(eq=False)
 class _Entry:
-    """One candidate that will be timed: how it is captured, and what is already known of it (a Measurement's fields)."""
+    """One candidate that will be timed: how it is captured, and the fields of its measurement known already."""
 
     name: str
     kind: str
@@ -240,7 +240,7 @@ def _rounds(
         for _ in range(WARMUP_REPLAYS):
             graph.replay()
     session.synchronize()
-    order, rng = list(graphs), random.Random(label)
+    order, rng = list(graphs), random.Random(label)  # noqa: S311 - an order that anyone can draw again, nothing secret
     for number in range(ROUNDS):
         rng.shuffle(order)
         for name in order:

@@ -40,9 +40,7 @@ class TorchPeers:
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, str, int, int], Callable[[Any], Any] | str] = {}
 
-    def __call__(
-        self, session: Session, planned: Planned, x: Guarded
-    ) -> Mapping[str, Callable[[int], Graph] | str]:
+    def __call__(self, session: Session, planned: Planned, x: Guarded) -> Mapping[str, Callable[[int], Graph] | str]:
         """Return how to capture each peer on the very input, or why it cannot be run."""
         import torch
 
@@ -71,7 +69,7 @@ def _compile(function: Callable[[Any], Any], number: int, source: Any) -> Callab
     try:
         compiled(source)
         torch.cuda.synchronize()
-    except Exception as error:  # a peer's compiler may raise anything; its failure is kept beside our figures
+    except Exception as error:  # noqa: BLE001 - a peer's compiler may raise anything; its failure is kept beside our figures
         return f"{type(error).__name__}: {error}"[:2000]
     return compiled
 

@@ -30,5 +30,3 @@ def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
             last = now
     if not done:
         print(f"{what}: nothing left to do", file=sys.stderr, flush=True)
-
-

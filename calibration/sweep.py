@@ -63,8 +63,8 @@ class OutOfTimeError(CalibrationError):
 def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
     """Run a calibration from plan to packet and return the packet's path.
 
-    Everything measured is in the folder's journal: a call that was killed, or that raised `OutOfTimeError` at the end of
-    its budget, is continued by the same call.
+    Everything measured is in the folder's journal: a call that was killed, or that raised `OutOfTimeError` at the end
+    of its budget, is continued by the same call.
     """
     device = driver.current_device()
     target = driver.live_target(device)
@@ -72,7 +72,9 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
     journal = Journal(options.folder / "journal.jsonl", plan.digest)
     where = _kept(options.folder / "environment.json", lambda: environment(target, options.seed, device))
     if where["target"] != {**target.facts(), "label": target.label}:
-        raise CalibrationError(f"{options.folder} was begun on another target; another GPU is another cohort and folder")
+        raise CalibrationError(
+            f"{options.folder} was begun on another target; another GPU is another cohort and folder"
+        )
     kernels, receipts, excluded = load_all(plan, device)
     known = canonical_receipts(receipts)
     bench = Bench(

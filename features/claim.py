@@ -11,12 +11,8 @@ from typing import Any, NamedTuple
 Truth = Any  # a bool, or a NumPy array of them
 
 
-class Condition(NamedTuple):
-    """One fact that must hold. `fact` words its failure; it is called for a single workload only."""
-
-    code: str
-    holds: Truth
-    fact: Callable[[], str]
+# (reason code, whether it holds, the fact of its failure in words, asked for a single workload only)
+Condition = tuple[str, Truth, Callable[[], str]]
 
 
 class Claim(NamedTuple):

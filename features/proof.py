@@ -62,8 +62,8 @@ def legal(workloads: Workloads, recipe: Recipe) -> Truth:
     """Return for which of many workloads `prove` succeeds: one truth value each, or one for them all."""
     verdict: Truth = True
     for _, claim in _claims(workloads, recipe):
-        for condition in claim.conditions:
-            verdict = verdict & condition.holds
+        for _code, holds, _fact in claim.conditions:
+            verdict = verdict & holds
     return verdict
 
 

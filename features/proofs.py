@@ -32,13 +32,13 @@ def launchable(work: Workload | Workloads, recipe: Recipe) -> Claim:
     return Claim(
         (
             _has_kernel(work, recipe),
-            Condition(
+            (
                 "empty",
                 (work.rows > 0) & (work.width > 0),
                 lambda: f"{work.rows} x {work.width} has no element to work on",
             ),
-            Condition("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
-            Condition(
+            ("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
+            (
                 "numerics_not_permitted",
                 work.numerics == "any" or recipe.numerics == "bit_equal",
                 lambda: f"{recipe.id} is {recipe.numerics} and the request demands bit_equal",
@@ -50,7 +50,7 @@ def launchable(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def _has_kernel(work: Workload | Workloads, recipe: Recipe) -> Condition:
     dtype = work.dtype
-    return Condition("dtype_unsupported", dtype in recipe.dtypes, lambda: f"{recipe.id} has no {dtype} kernel")
+    return ("dtype_unsupported", dtype in recipe.dtypes, lambda: f"{recipe.id} has no {dtype} kernel")
 
 
 def closed_prefix(work: Workload | Workloads, recipe: Recipe) -> Claim:
@@ -58,7 +58,7 @@ def closed_prefix(work: Workload | Workloads, recipe: Recipe) -> Claim:
     refused = _not_a_closed_prefix(work.program)
     if refused is not None:
         fact = refused.fact
-        return Claim((Condition(refused.code, False, lambda: fact),), dict)
+        return Claim(((refused.code, False, lambda: fact),), dict)
     return Claim(
         (), lambda: {"algebra": "sum", "arithmetic": "float32", "loads_per_element": 1, "stores_per_element": 1}
     )
@@ -74,14 +74,18 @@ def _not_a_closed_prefix(program: Program) -> Refused | None:
     if prefix.ordered:
         return Refused("ordered", "the prefix demands left-to-right additions and a block scan reorders them")
     if prefix.algebra != "sum":
-        return Refused("identity_unknown", f"the prefix combines by {prefix.algebra!r}, whose identity is not known here")
+        return Refused(
+            "identity_unknown", f"the prefix combines by {prefix.algebra!r}, whose identity is not known here"
+        )
     if prefix.type()[0] != "float32":
         return Refused("arithmetic_unsupported", f"the prefix is taken in {prefix.type()[0]}; kernels add in float32")
     load = prefix.operand.operand if isinstance(prefix.operand, Cast) else prefix.operand
     if not isinstance(load, Load):
         return Refused("not_closed_prefix", f"the prefix is of {load.tree()[0]}, not of the loaded row")
     if load.dtype != store.dtype:
-        return Refused("dtype_unsupported", f"reads {load.dtype} and writes {store.dtype}; kernels keep one storage dtype")
+        return Refused(
+            "dtype_unsupported", f"reads {load.dtype} and writes {store.dtype}; kernels keep one storage dtype"
+        )
     return None
 
 
@@ -95,17 +99,13 @@ def whole_chunks(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
     return Claim(
         (
-            Condition(
-                "width_too_small", work.width >= chunk, lambda: f"width {work.width} is less than {made_of()}"
-            ),
-            Condition(
+            ("width_too_small", work.width >= chunk, lambda: f"width {work.width} is less than {made_of()}"),
+            (
                 "width_not_divisible",
                 work.width % chunk == 0,
                 lambda: f"width {work.width} is not a multiple of {made_of()}",
             ),
-            Condition(
-                "index_overflow", chunks <= MAX_CHUNKS, lambda: f"{chunks} chunks a row are more than {MAX_CHUNKS}"
-            ),
+            ("index_overflow", chunks <= MAX_CHUNKS, lambda: f"{chunks} chunks a row are more than {MAX_CHUNKS}"),
         ),
         lambda: {"chunk_elements": chunk, "chunks_per_row": chunks, "masked_lanes": 0},
     )
@@ -119,12 +119,12 @@ def aligned_load(work: Workload | Workloads, recipe: Recipe) -> Claim:
     last = (work.rows - 1) * work.row_pitch + work.width - chunk
     return Claim(
         (
-            Condition(
+            (
                 "misaligned",
                 work.alignment_bytes % VECTOR_BYTES == 0,
                 lambda: f"bases are {work.alignment_bytes}-byte aligned and {VECTOR_BYTES}-byte loads need more",
             ),
-            Condition(
+            (
                 "misaligned",
                 work.row_pitch % vector == 0,
                 lambda: f"row pitch {work.row_pitch} is not a multiple of {vector} elements (16 bytes)",

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from features.workload import Workload
+from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
 from kernels.recipes import Recipe
@@ -60,9 +61,7 @@ class Schema:
             "schema": "rowsmith.feature-schema/1",
             "id": self.id,
             "roles": {
-                role: [
-                    {"name": f.name, "unit": f.unit, "meaning": f.meaning, "formula": f.formula} for f in features
-                ]
+                role: [{"name": f.name, "unit": f.unit, "meaning": f.meaning, "formula": f.formula} for f in features]
                 for role, features in self.roles.items()
             },
         }
@@ -84,12 +83,12 @@ def _schema_digest(schema_id: str) -> str:
     return digest(SCHEMAS[schema_id].describe())
 
 
-def point(workload: Workload, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
-    """Return what the features of one candidate look at."""
+def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
+    """Return what the features of one candidate look at, for one workload or many."""
     return Point(
-        rows=workload.rows,
-        width=workload.width,
-        storage_bytes=storage(workload.dtype).bytes,
+        rows=work.rows,
+        width=work.width,
+        storage_bytes=storage(work.dtype).bytes,
         threads=recipe.threads,
         items=recipe.items,
         rows_per_cta=recipe.rows_per_cta,

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 from attrs import frozen
 
@@ -40,19 +40,6 @@ class Workload:
     def dtype(self) -> str:
         """The storage dtype, of input and output alike."""
         return self.program.dtype
-
-    def facts(self) -> dict[str, Any]:
-        """Return the workload as JSON-ready facts."""
-        return {
-            "program": self.program.tree(),
-            "program_digest": self.program.digest(),
-            "rows": self.rows,
-            "width": self.width,
-            "dtype": self.dtype,
-            "row_pitch": self.row_pitch,
-            "alignment_bytes": self.alignment_bytes,
-            "numerics": self.numerics,
-        }
 
 
 def workload(
@@ -95,10 +82,14 @@ def judge_demands(dtype: str, alignment_bytes: int, numerics: str) -> int:
     element_bytes = storage(dtype).bytes
     aligned = whole(alignment_bytes)
     if aligned is None or not 1 <= aligned <= MAX_TENSOR_BYTES or aligned & (aligned - 1):
-        message = f"alignment {show(alignment_bytes)} is not a power of two of bytes; use 16, or what divides every base"
+        message = (
+            f"alignment {show(alignment_bytes)} is not a power of two of bytes; use 16, or what divides every base"
+        )
         raise WorkloadError("alignment_invalid", "alignment", message)
     if aligned < element_bytes:
-        message = f"alignment {aligned} is less than one {dtype} element ({element_bytes} bytes); copy to aligned memory"
+        message = (
+            f"alignment {aligned} is less than one {dtype} element ({element_bytes} bytes); copy to aligned memory"
+        )
         raise WorkloadError("misaligned", "alignment", message)
     if numerics not in NUMERICS:
         message = f"numerics {show(numerics)} is not known; use one of {', '.join(NUMERICS)}"
@@ -155,7 +146,9 @@ def _row_pitch(extents: tuple[int, ...], strides: Sequence[int]) -> int:
             raise _unsupported(f"stride {show(step)} on axis {axis} is negative; copy to contiguous rows first")
     if width > 1 and steps[-1] != 1:
         raise _unsupported(f"inner stride {show(steps[-1])} is not 1; kernels read adjacent elements, so copy first")
-    return _fold([(extent, step) for axis, extent, step in moves if axis < len(extents) - 1 and step is not None], width)
+    return _fold(
+        [(extent, step) for axis, extent, step in moves if axis < len(extents) - 1 and step is not None], width
+    )
 
 
 def _fold(leading: list[tuple[int, int]], width: int) -> int:

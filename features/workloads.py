@@ -67,7 +67,9 @@ def workloads(
     huge = np.maximum(counted, 1) > MAX_TENSOR_BYTES // row_bytes
     if huge.any():
         at = int(huge.argmax())
-        message = f"{counted[at]} x {width[at]} at index {at} spans more than {MAX_TENSOR_BYTES} bytes; split the tensor"
+        message = (
+            f"{counted[at]} x {width[at]} at index {at} spans more than {MAX_TENSOR_BYTES} bytes; split the tensor"
+        )
         raise WorkloadError("index_overflow", "shape", message)
     aligned = judge_demands(program.dtype, alignment_bytes, numerics)
     return Workloads(program, counted, width, pitch, aligned, numerics)
@@ -78,7 +80,9 @@ def _counts(name: str, values: Any) -> Counts:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:
-        raise WorkloadError("shape_invalid", "shape", f"{name} {show(values)} are not whole numbers ({error})") from error
+        raise WorkloadError(
+            "shape_invalid", "shape", f"{name} {show(values)} are not whole numbers ({error})"
+        ) from error
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise WorkloadError("shape_invalid", "shape", f"{name} {show(values)} are not a list of 64-bit whole numbers")
     outside = (array < 0) | (array > MAX_TENSOR_BYTES)

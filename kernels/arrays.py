@@ -71,7 +71,7 @@ def current_stream(array: Any, device: int) -> int:
 
 
 def stream_pointer(stream: Any) -> int:
-    """Return the pointer of a stream given as an integer, a torch or CuPy stream, or by the `__cuda_stream__` protocol."""
+    """Return the pointer of a stream: an integer, a torch or CuPy stream, or one that speaks `__cuda_stream__`."""
     if isinstance(stream, int):
         return stream
     for attribute in ("cuda_stream", "ptr"):

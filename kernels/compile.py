@@ -117,7 +117,7 @@ def _write(path: Path, image: bytes) -> None:
                 file.write(hashlib.sha256(image).digest() + image)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, path)
+            Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise

@@ -19,7 +19,7 @@ WARP_THREADS = 32
 
 @frozen(eq=False)
 class Kernel:
-    """A loaded kernel. The module is unloaded when the last reference to this value goes, in the context that owns it."""
+    """A loaded kernel. Its module is unloaded when the last reference to this value goes, on its own device."""
 
     recipe: Recipe
     dtype: str

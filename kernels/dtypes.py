@@ -9,7 +9,7 @@ from kernels.errors import KernelError
 
 @frozen
 class Storage:
-    """A storage dtype: `bits` is the significand width (with the hidden bit), `exponent_min` that of its least normal."""
+    """A storage dtype. `bits` counts the significand and its hidden bit; `exponent_min` is the least normal's."""
 
     name: str
     bytes: int

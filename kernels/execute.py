@@ -38,6 +38,8 @@ class Prepared:
         if x.bytes == 0:
             return Verdict.RECIPE
         verdict = judge(x, y)
+        if self.chosen is self.original and verdict is not Verdict.OVERLAP:
+            verdict = Verdict.RECIPE  # what was chosen takes any alignment and works in place
         if verdict is Verdict.RECIPE:
             _launch(self.chosen, self.chosen_shape, x, y, stream)
         elif verdict is Verdict.OVERLAP:

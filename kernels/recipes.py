@@ -77,12 +77,12 @@ class Recipe:
 
 
 def _block_scan_chain(threads: int, items: int, width: int) -> int:
-    """items - 1 in a thread, 5 in a warp, one a warp over the CTA, one a chunk for the carry, 2 to apply the offsets."""
+    """items - 1 in a thread, 5 in a warp, 1 a warp of the CTA, 1 a chunk for the carry, 2 to apply the offsets."""
     return items + 4 + threads // 32 + -(-width // (threads * items)) + 2
 
 
 def _original_scan_chain(threads: int, items: int, width: int) -> int:
-    """As the block scan, with chunks as small as the launch makes them: at least 4 warps' worth beyond 2304 elements."""
+    """As the block scan, with chunks as small as the launch makes them: 4 warps or more beyond 2304 elements."""
     chunks = max(10, -(-width // (128 * items)) + 1)
     return items + 4 + threads // 32 + chunks + 3
 
@@ -96,9 +96,9 @@ TEMPLATES = {
 }
 
 
-# Chunks that share a block scan. Two cut few wide rows by a third or more (FP16 16 x 131072: 256 threads 16.6 -> 11.6 us),
-# but their registers lower the capacity that many one-chunk rows live on (FP16 32768 x 1024: 128 threads 33.9 -> 38.7 us).
-# H200, 2026-11-29.
+# Chunks that share a block scan. Two cut few wide rows by a third or more (16 x 131072: 256 threads 16.6 -> 11.6 us),
+# but their registers lower the capacity that many one-chunk rows live on (32768 x 1024: 128 threads 33.9 -> 38.7 us).
+# H200, FP16, 2026-11-29.
 _SCAN_PHASES = {128: 1, 256: 2, 512: 2, 1024: 2}
 
 

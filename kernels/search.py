@@ -75,9 +75,7 @@ def search(
         winner = best[2]
         best_kernel = best_kernel or driver.load(winner, dtype, device)
         installed[(winner.id, dtype)] = best_kernel
-    visits = tuple(
-        Visit(receipt, _disposal(recipe, receipt, best), from_cache) for recipe, receipt, from_cache in seen
-    )
+    visits = tuple(Visit(receipt, _disposal(recipe, receipt, best), from_cache) for recipe, receipt, from_cache in seen)
     asked = [from_cache for _, _, from_cache in seen if from_cache is not None]
     elapsed_ns = time.perf_counter_ns() - started
     return Found(best_kernel, visits, asked.count(False), asked.count(True), elapsed_ns)

@@ -81,7 +81,5 @@ def identity(recipe: Recipe, dtype: str) -> SourceIdentity:
 @cache
 def catalogue_digest() -> str:
     """Return the digest of the whole catalogue: every row, and the source of every kernel."""
-    rows = [
-        {**row.facts(), "source": {dtype: identity(row, dtype).source for dtype in row.dtypes}} for row in RECIPES
-    ]
+    rows = [{**row.facts(), "source": {dtype: identity(row, dtype).source for dtype in row.dtypes}} for row in RECIPES]
     return digest({"schema": "rowsmith.catalogue/1", "recipes": rows})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from attrs import frozen
 
 from features.claim import Truth
+from features.schema import Number
+from kernels.recipes import Recipe
 from policy.catalogue import Catalogue
 from policy.profile import Fit, Profile
-from policy.standing import Standing
 
 # A recipe must be predicted to save more than 5 %: below that the two are not told apart by a model whose residuals
 # are of that size. From the first research report; compared in float64, strictly.
@@ -43,17 +44,19 @@ def steps(found: Findings) -> tuple[tuple[str, Truth], ...]:
     )
 
 
-def covers(profile: Profile, fit: Fit | None, original: Standing, dtype: str) -> bool:
-    """Tell whether the profile prices this program and dtype and was calibrated with this original."""
-    return (
-        fit is not None
-        and fit.block(original.recipe.role, dtype) is not None
-        and (original.recipe.id, dtype) in profile.recorded
-    )
+def admits(best_us: Number, original_us: Number) -> Truth:
+    """Tell whether a recipe's score lies strictly below 95 % of the original's; never where one was not scored."""
+    return best_us is not None and original_us is not None and best_us < ADMISSION * original_us
 
 
-def changed(profile: Profile, original: Standing, dtype: str, catalogue: Catalogue) -> bool:
-    """Tell whether the original is compiled from another source or with other options than the profile's was."""
-    before = profile.recorded.get((original.recipe.id, dtype))
-    now = catalogue.identity(original.recipe, dtype)
+def covers(profile: Profile, fit: Fit | None, original: Recipe, dtype: str) -> bool:
+    """Tell whether the profile prices this program and dtype, and was calibrated with an original for them."""
+    priced = fit is not None and fit.block(original.role, dtype) is not None
+    return priced and (original.id, dtype) in profile.recorded
+
+
+def changed(profile: Profile, original: Recipe, dtype: str, catalogue: Catalogue) -> bool:
+    """Tell whether the original is made from another source or with other options than the profile was calibrated on."""
+    before = profile.recorded.get((original.id, dtype))
+    now = catalogue.identity(original, dtype)
     return before is not None and (before.source, before.options) != (now.source, now.options)

@@ -30,8 +30,10 @@ def exclusion(
         return Refused("resource_unknown", f"there is no receipt of {recipe.id} for {dtype}")
     if receipt.failure is not None:
         return Refused("compile_failed", receipt.failure)
-    return _another_kernel(recipe, receipt, calibrated, now) or _unfit(recipe, receipt) or _contradiction(
-        recipe, dtype, receipt, target
+    return (
+        _another_kernel(recipe, receipt, calibrated, now)
+        or _unfit(recipe, receipt)
+        or _contradiction(recipe, dtype, receipt, target)
     )
 
 

@@ -2,48 +2,100 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from features.proof import Refused
+from attrs import frozen
+
+from features.errors import Refused
 from policy.profile import Profile
+from policy.reasons import CALIBRATE
 from policy.selection import Candidate
 
 
-def sentence(
-    reason: str,
-    chosen: Candidate,
-    original: Candidate,
-    other: Candidate | None,
-    seen: tuple[Candidate, ...],
-    profile: Profile,
-    differences: tuple[tuple[str, Any, Any], ...],
-) -> str:
+@frozen(eq=False)
+class Story:
+    """What a sentence may speak of. `other` is the best recipe that was not chosen, or None."""
+
+    chosen: Candidate
+    original: Candidate
+    other: Candidate | None
+    seen: tuple[Candidate, ...]
+    profile: Profile
+    differences: tuple[tuple[str, Any, Any], ...]
+
+    @property
+    def kept(self) -> str:
+        return f"{self.original.recipe.id} is kept"
+
+
+def sentence(reason: str, story: Story) -> str:
     """Return one sentence that names the recipe and the fact that decided."""
-    kept = f"{original.recipe.id} is kept"
-    if reason == "admitted":
-        runner = f"; next is {other.recipe.id} at {_us(other)}" if other is not None else ""
-        return (
-            f"{chosen.recipe.id} scores {_us(chosen)}, below 95 % of the {_us(original)} of "
-            f"{original.recipe.id}{runner}."
-        )
-    if reason == "not_below_threshold" and other is not None:
-        return f"{kept}: the best recipe, {other.recipe.id}, scores {_us(other)}, not below 95 % of its {_us(original)}."
-    if reason == "no_proved_recipe":
-        facts = "; ".join(dict.fromkeys(c.proof.fact for c in seen if isinstance(c.proof, Refused)))
-        return f"{kept}: no recipe is proved legal ({facts})."
-    if reason == "target_mismatch":
-        listed = ", ".join(f"{name} is {theirs}, not {ours}" for name, ours, theirs in differences)
-        return (
-            f"{kept}: profile {profile.name} does not describe this target ({listed}); "
-            "calibrate it with `rowsmith calibrate --out packet.zip`, about three minutes a family."
-        )
-    if reason == "no_fit":
-        return f"{kept}: profile {profile.name} holds no fit for this program and dtype with the original as it is now."
-    if reason == "outside_calibrated_domain" and original.excluded is not None:
-        return f"{kept}: {original.excluded.fact}."
-    facts = "; ".join(dict.fromkeys(f"{c.recipe.id}: {c.excluded.fact}" for c in seen if c.excluded is not None))
-    return f"{kept}: no proved recipe is eligible ({facts})."
+    return _SENTENCES[reason](story)
+
+
+def _admitted(story: Story) -> str:
+    other = "" if story.other is None else f"; next is {story.other.recipe.id} at {_us(story.other)}"
+    return (
+        f"{story.chosen.recipe.id} scores {_us(story.chosen)}, below 95 % of the {_us(story.original)} of "
+        f"{story.original.recipe.id}{other}."
+    )
+
+
+def _not_below_threshold(story: Story) -> str:
+    assert story.other is not None
+    return (
+        f"{story.kept}: the best recipe, {story.other.recipe.id}, scores {_us(story.other)}, "
+        f"not below 95 % of its {_us(story.original)}."
+    )
+
+
+def _no_proved_recipe(story: Story) -> str:
+    facts = [c.proof.fact for c in story.seen if isinstance(c.proof, Refused)]
+    return f"{story.kept}: no recipe is proved legal ({_listed(facts)})."
+
+
+def _target_mismatch(story: Story) -> str:
+    listed = ", ".join(f"{name} is {theirs}, not {ours}" for name, ours, theirs in story.differences)
+    return f"{story.kept}: profile {story.profile.name} does not describe this target ({listed}); {CALIBRATE}."
+
+
+def _no_fit(story: Story) -> str:
+    return f"{story.kept}: profile {story.profile.name} holds no fit for this program and dtype."
+
+
+def _original_changed(story: Story) -> str:
+    return (
+        f"{story.kept}: profile {story.profile.name} was calibrated with another source or other options of it, "
+        "so its scores do not apply."
+    )
+
+
+def _outside(story: Story) -> str:
+    assert story.original.excluded is not None
+    return f"{story.kept}: its {story.original.excluded.fact}."
+
+
+def _no_eligible_recipe(story: Story) -> str:
+    facts = [f"{c.recipe.id}: {c.excluded.fact}" for c in story.seen if c.excluded is not None]
+    return f"{story.kept}: no proved recipe is eligible ({_listed(facts)})."
+
+
+def _listed(facts: list[str]) -> str:
+    return "; ".join(dict.fromkeys(facts))
 
 
 def _us(candidate: Candidate) -> str:
-    return "no score" if candidate.score_us is None else f"{candidate.score_us:.3f} us"
+    return f"{candidate.score_us:.3f} us"
+
+
+_SENTENCES: dict[str, Callable[[Story], str]] = {
+    "admitted": _admitted,
+    "not_below_threshold": _not_below_threshold,
+    "no_proved_recipe": _no_proved_recipe,
+    "no_eligible_recipe": _no_eligible_recipe,
+    "target_mismatch": _target_mismatch,
+    "outside_calibrated_domain": _outside,
+    "no_fit": _no_fit,
+    "original_changed": _original_changed,
+}

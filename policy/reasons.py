@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from attrs import frozen
 
+REQUEST = "request"
 DECISION = "decision"
 CANDIDATE = "recipe"
+CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about three minutes a family"
 
 
 @frozen
 class Reason:
-    """`of` tells whether the code explains a decision or one recipe; some explain both, by the same fact."""
+    """`of` tells whether the code refuses a request, explains a decision or one recipe; some do two, by the same fact."""
 
     code: str
     of: tuple[str, ...]
@@ -18,7 +20,7 @@ class Reason:
     remedy: str
 
 
-_D, _R = (DECISION,), (CANDIDATE,)
+_Q, _D, _R = (REQUEST,), (DECISION,), (CANDIDATE,)
 
 REASONS: dict[str, Reason] = {
     reason.code: reason
@@ -51,7 +53,7 @@ REASONS: dict[str, Reason] = {
             "target_mismatch",
             _D,
             "The profile was calibrated on other silicon or another toolchain, so its scores do not apply.",
-            "Calibrate this machine: rowsmith calibrate --out packet.zip (about three minutes a family).",
+            f"Where this machine is meant, {CALIBRATE}.",
         ),
         Reason(
             "outside_calibrated_domain",
@@ -61,9 +63,15 @@ REASONS: dict[str, Reason] = {
         ),
         Reason(
             "no_fit",
-            _D,
-            "The profile holds no fit for this program and dtype, or one of another original.",
+            (DECISION, CANDIDATE),
+            "The profile holds no coefficients for the program, the dtype or the recipe's role.",
             "Use a profile that covers the program, or calibrate one.",
+        ),
+        Reason(
+            "original_changed",
+            _D,
+            "The original is made from another source or with other options than the profile was calibrated with.",
+            "Calibrate again, or use the release that the profile came with.",
         ),
         Reason("forced", _D, "The request named the recipe.", "Leave the recipe out to ask the policy."),
         Reason(
@@ -72,23 +80,47 @@ REASONS: dict[str, Reason] = {
             "The width is not a multiple of the recipe's chunk.",
             "Pad rows to a multiple of the chunk, or use a recipe with a smaller one.",
         ),
-        Reason("width_too_small", _R, "The width is less than one chunk of the recipe.", "Use a recipe with fewer threads."),
-        Reason("dtype_unsupported", _R, "The recipe has no kernel for this storage dtype.", "Use a dtype from its list."),
+        Reason(
+            "width_too_small", _R, "The width is less than one chunk of the recipe.", "Use a recipe with fewer threads."
+        ),
+        Reason(
+            "dtype_unsupported", _R, "The recipe has no kernel for this storage dtype.", "Use a dtype from its list."
+        ),
+        Reason(
+            "shape_invalid",
+            _Q,
+            "The shape is not a list of 1 to 64 nonnegative whole extents.",
+            "Send the array's shape, the row last.",
+        ),
         Reason(
             "layout_unsupported",
-            _R,
+            _Q,
             "The strides are not rows of adjacent elements one pitch apart.",
             "Copy to contiguous rows first.",
         ),
         Reason(
+            "alignment_invalid",
+            _Q,
+            "The alignment is not a power of two of bytes.",
+            "Leave it out for 16, or send the power of two that divides every base address.",
+        ),
+        Reason("numerics_unknown", _Q, "The numerics demanded are not known.", "Use any or bit_equal."),
+        Reason(
             "misaligned",
-            _R,
-            "A base or the row pitch is not a multiple of 16 bytes.",
+            (REQUEST, CANDIDATE),
+            "A base or the row pitch is not a multiple of what one access reads: an element, or 16 bytes for a recipe.",
             "Align allocations to 16 bytes and pad rows to whole vectors.",
         ),
-        Reason("index_overflow", _R, "A grid or an index exceeds what the launch can hold.", "Split the tensor."),
+        Reason(
+            "index_overflow",
+            (REQUEST, CANDIDATE),
+            "A tensor, a grid or an index is larger than a GPU or the launch can hold.",
+            "Split the tensor.",
+        ),
         Reason("empty", _R, "There is no element to work on.", "Nothing to do: nothing is launched."),
-        Reason("ordered", _R, "The program demands ordered additions and the recipe reorders them.", "Allow reordering."),
+        Reason(
+            "ordered", _R, "The program demands ordered additions and the recipe reorders them.", "Allow reordering."
+        ),
         Reason(
             "not_closed_prefix",
             _R,
@@ -96,28 +128,53 @@ REASONS: dict[str, Reason] = {
             "Express the work as a closed prefix, or leave it to the original.",
         ),
         Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum."),
-        Reason("arithmetic_unsupported", _R, "The program does not compute in FP32.", "Cast to float32 before the collective."),
-        Reason("not_resident", _R, "CTAs that must meet are not all resident at once.", "Use fewer rows or another recipe."),
+        Reason(
+            "arithmetic_unsupported",
+            _R,
+            "The program does not compute in FP32.",
+            "Cast to float32 before the collective.",
+        ),
         Reason(
             "numerics_not_permitted",
             _R,
             "The request demands results bit-equal to the original and the recipe reorders additions.",
             "Ask with numerics any.",
         ),
-        Reason("compile_failed", _R, "The kernel did not compile or load.", "Read the receipt's failure; run rowsmith doctor."),
-        Reason("resource_unknown", _R, "The receipt is missing, or one of its facts is unknown.", "Run rowsmith doctor on a GPU."),
+        Reason(
+            "compile_failed",
+            _R,
+            "The kernel did not compile or load.",
+            "Read the receipt's failure; run rowsmith doctor.",
+        ),
+        Reason(
+            "resource_unknown",
+            _R,
+            "The receipt is missing, or one of its facts is unknown.",
+            "Run rowsmith doctor on a GPU.",
+        ),
+        Reason(
+            "not_calibrated",
+            _R,
+            "The profile was made without this recipe, or without this dtype of it.",
+            "Calibrate again to let it compete.",
+        ),
         Reason(
             "source_changed",
             _R,
             "The receipt was made from another source or other options than the catalogue holds or the profile was made with.",
             "Calibrate again: a changed kernel needs a new fit.",
         ),
-        Reason("local_memory", _R, "The compiled kernel uses local memory.", "Nothing to do: spilling kernels are not scored."),
+        Reason(
+            "local_memory",
+            _R,
+            "The compiled kernel uses local memory.",
+            "Nothing to do: spilling kernels are not scored.",
+        ),
         Reason("zero_capacity", _R, "Not one CTA of the kernel fits on an SM.", "Nothing to do."),
         Reason(
             "launch_contradiction",
             _R,
-            "The receipt contradicts the launch: more threads, registers or shared bytes than the target has.",
+            "The receipt contradicts the launch: another kernel or architecture, or more than the target holds.",
             "Query the receipts again with rowsmith doctor.",
         ),
         Reason(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from features.errors import Refused
 from features.proof import Proved, candidates
 from features.schema import point
 from features.workload import Workload
 from kernels.target import Target
 from policy.catalogue import Catalogue, ReceiptSource, recorded, shipped_catalogue
-from policy.deciding import ADMISSION, Findings, changed, covers, steps
-from policy.errors import RequestError
+from policy.deciding import ADMISSION, Findings, admits, changed, covers, steps
 from policy.explain import Story, sentence
+from policy.forcing import force
 from policy.profile import Fit, Profile
 from policy.scoring import outside, score
-from policy.selection import Candidate, Decision, Priced, Provenance, Selection, selection
+from policy.selection import Candidate, Decision, Priced, Selection, selection
 from policy.standing import Standing, standing
 
 __all__ = ["ADMISSION", "Catalogue", "ReceiptSource", "recorded", "score", "select", "shipped_catalogue"]
@@ -46,25 +48,81 @@ def select(
     fit = profile.fit(judged[0][0].form)
     differences = profile.target.differences(target)
     usable = None if differences else fit
-    seen = []
-    for recipe, proof in judged:
-        if isinstance(proof, Refused):
-            seen.append(Candidate(recipe, proof))
-        else:
-            stands = standing(recipe, workload.dtype, target, profile, usable, receipts, catalogue)
-            seen.append(_candidate(workload, target, stands, proof, priced=usable is not None))
-    decision = _decide(workload, profile, fit, tuple(seen), differences, catalogue)
-    if forced is not None:
-        decision = _force(tuple(seen), decision, forced)
-    provenance = Provenance(
-        profile=profile.digest,
-        profile_name=profile.name,
-        regime=profile.regime,
-        fit=None if fit is None else fit.digest,
-        cohort=None if fit is None else fit.cohort,
-        feature_schema=None if fit is None else fit.feature_schema,
-        feature_schema_digest=None if fit is None else fit.feature_schema_digest,
-        catalogue=catalogue.digest,
-        admission=ADMISSION,
+    seen = tuple(
+        [
+            Candidate(recipe, proof)
+            if isinstance(proof, Refused)
+            else _candidate(
+                workload, target, proof, standing(recipe, workload.dtype, target, profile, usable, receipts, catalogue)
+            )
+            for recipe, proof in judged
+        ]
     )
-    return selection(workload, target, provenance, decision, tuple(seen))
+    decision = _decide(workload, profile, fit, seen, differences, catalogue)
+    if forced is not None:
+        decision = force(seen, decision, forced)
+    provenance: dict[str, Any] = {
+        "profile": profile.digest,
+        "profile_name": profile.name,
+        "regime": profile.regime,
+        "fit": None if fit is None else fit.digest,
+        "cohort": None if fit is None else fit.cohort,
+        "feature_schema": None if fit is None else fit.feature_schema,
+        "feature_schema_digest": None if fit is None else fit.feature_schema_digest,
+        "catalogue": catalogue.digest,
+        "admission": ADMISSION,
+    }
+    return selection(workload, target, provenance, decision, seen)
+
+
+def _candidate(workload: Workload, target: Target, proof: Proved, stands: Standing) -> Candidate:
+    """Judge one proved recipe as far as the facts allow: receipt, features, domain, score."""
+    recipe, receipt, pricing = stands.recipe, stands.receipt, stands.pricing
+    if stands.excluded is not None or pricing is None:
+        return Candidate(recipe, proof, receipt, stands.excluded or stands.unpriced)
+    capacity = None if receipt is None else receipt.resident_ctas_per_sm
+    at = point(workload, recipe, capacity, target)
+    values = tuple([feature.of(at) for feature in pricing.features])
+    priced = tuple([Priced(f.name, value, f.unit) for f, value in zip(pricing.features, values, strict=True)])
+    excluded = outside(pricing.features, values, pricing.block)
+    if excluded is not None:
+        return Candidate(recipe, proof, receipt, excluded, priced)
+    return Candidate(recipe, proof, receipt, stands.unearned, priced, score(values, pricing.block.coefficients))
+
+
+def _decide(
+    workload: Workload,
+    profile: Profile,
+    fit: Fit | None,
+    seen: tuple[Candidate, ...],
+    differences: tuple[tuple[str, Any, Any], ...],
+    catalogue: Catalogue,
+) -> Decision:
+    """Give the reason of the first step that decides, and what it is about."""
+    original, others = seen[0], seen[1:]
+    ranked = sorted((c for c in others if c.eligible), key=lambda c: (c.score_us, c.recipe.id))
+    best, second = (*ranked, None, None)[:2]
+    found = Findings(
+        none_proved=not any(isinstance(c.proof, Proved) for c in others),
+        other_target=bool(differences),
+        no_fit=not covers(profile, fit, original.recipe, workload.dtype),
+        original_changed=changed(profile, original.recipe, workload.dtype, catalogue),
+        none_clean=not any(c.clean for c in others),
+        original_outside=original.score_us is None,
+        none_eligible=best is None,
+        admitted=best is not None and admits(best.score_us, original.score_us),
+    )
+    reason = next(reason for reason, decides in steps(found) if decides)
+    chosen, other = (best, second) if reason == "admitted" and best is not None else (original, best)
+    return Decision(
+        recipe=chosen.recipe.id,
+        reason=reason,
+        sentence=sentence(reason, Story(chosen, original, other, seen, profile, differences)),
+        policy_recipe=chosen.recipe.id,
+        policy_reason=reason,
+        score_us=chosen.score_us,
+        original_score_us=original.score_us,
+        runner_up=None if other is None else other.recipe.id,
+        runner_up_score_us=None if other is None else other.score_us,
+        differences=differences,
+    )

@@ -28,13 +28,14 @@ class Pricing:
 class Standing:
     """One recipe of a program and dtype, on one target, under one profile.
 
-    `excluded` is what its receipt says against it. `pricing` is None where the profile does not price it, or may not:
-    its target is another. `unearned` keeps a scored recipe from being admitted.
+    `excluded` is what its receipt says against it, `unpriced` that the fit has no coefficients for its role, `unearned`
+    that it is scored and may not be admitted. `pricing` is None where no score may be given.
     """
 
     recipe: Recipe
     receipt: Receipt | None
     excluded: Refused | None
+    unpriced: Refused | None
     pricing: Pricing | None
     unearned: Refused | None
 
@@ -55,22 +56,21 @@ def standing(
     PolicyError : the original could not be compiled: without it there is nothing to keep.
     """
     receipt = receipts(recipe, dtype)
-    excluded = unearned = None
-    if recipe.role == ORIGINAL:
-        if receipt is not None and receipt.failure is not None:
-            raise PolicyError(f"{recipe.id} for {dtype} cannot be compiled ({receipt.failure}); run rowsmith doctor")
-    else:
+    excluded = unpriced = unearned = None
+    if recipe.role != ORIGINAL:
         calibrated = profile.recorded.get((recipe.id, dtype))
         excluded = exclusion(recipe, dtype, receipt, calibrated, catalogue.identity(recipe, dtype), target)
+    elif receipt is not None and receipt.failure is not None:
+        raise PolicyError(f"{recipe.id} for {dtype} cannot be compiled ({receipt.failure}); run rowsmith doctor")
+    pricing = None if fit is None else _pricing(recipe, dtype, fit)
+    if fit is not None and pricing is None:
+        unpriced = Refused("no_fit", f"the profile's fit has no coefficients for {recipe.id} in {dtype}")
     if recipe.experimental and recipe.id not in profile.earned:
-        unearned = Refused(
-            "experimental_not_earned", f"{recipe.id} is experimental and profile {profile.name} has not earned it"
-        )
-    return Standing(recipe, receipt, excluded, _pricing(recipe, dtype, fit), unearned)
+        fact = f"{recipe.id} is experimental and profile {profile.name} has not earned it"
+        unearned = Refused("experimental_not_earned", fact)
+    return Standing(recipe, receipt, excluded, unpriced, pricing, unearned)
 
 
-def _pricing(recipe: Recipe, dtype: str, fit: Fit | None) -> Pricing | None:
-    block = None if fit is None else fit.block(recipe.role, dtype)
-    if fit is None or block is None:
-        return None
-    return Pricing(SCHEMAS[fit.feature_schema].roles[recipe.role], block)
+def _pricing(recipe: Recipe, dtype: str, fit: Fit) -> Pricing | None:
+    block = fit.block(recipe.role, dtype)
+    return None if block is None else Pricing(SCHEMAS[fit.feature_schema].roles[recipe.role], block)

@@ -40,9 +40,7 @@ def select(
     shape: Annotated[str, typer.Argument(help="Extents, such as 128x8192.")],
     dtype: Annotated[str, typer.Argument(help="float16, bfloat16 or float32.")],
     profile: Annotated[str | None, typer.Option(help="Name or digest of a bundled profile.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="live, a profile's name, or a JSON file of target facts.")
-    ] = None,
+    target: Annotated[str | None, typer.Option(help="live, a profile's name, or a JSON file of target facts.")] = None,
     regime: Annotated[str, typer.Option(help="hot or cold.")] = "hot",
     recipe: Annotated[str | None, typer.Option(help="Force this recipe.")] = None,
     numerics: Annotated[str, typer.Option(help="any or bit_equal.")] = "any",
@@ -112,7 +110,9 @@ def calibrate(
     ops: Annotated[list[str] | None, typer.Option("--op", help="Program to calibrate; all when omitted.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261129,
     peers: Annotated[bool, typer.Option(help="Time torch eager, torch.compile and a copy beside the picks.")] = True,
-    budget_s: Annotated[float | None, typer.Option(help="Stop after this many seconds; resume with the same call.")] = None,
+    budget_s: Annotated[
+        float | None, typer.Option(help="Stop after this many seconds; resume with the same call.")
+    ] = None,
 ) -> None:
     """Measure this GPU, fit, freeze a profile, validate it and write the packet."""
     with _explained():

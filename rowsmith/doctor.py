@@ -63,7 +63,9 @@ def _service() -> Iterator[Check]:
     try:
         from pysqlite3.dbapi2 import sqlite_version
     except ImportError:
-        yield Check("SQLite", MISSING, "no pysqlite3", "pip install rowsmith[server]: the system's SQLite may lose data")
+        yield Check(
+            "SQLite", MISSING, "no pysqlite3", "pip install rowsmith[server]: the system's SQLite may lose data"
+        )
     else:
         yield Check("SQLite", OK, sqlite_version)
 

@@ -23,4 +23,6 @@ def target_from(text: str) -> Target:
         facts = json.loads(path.read_text(encoding="utf-8"))
         return Target(**facts)
     except (OSError, ValueError, TypeError) as error:
-        raise RequestError(f"target file {text} cannot be read ({error}); it is a JSON object of target facts") from error
+        raise RequestError(
+            f"target file {text} cannot be read ({error}); it is a JSON object of target facts"
+        ) from error

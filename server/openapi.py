@@ -52,6 +52,8 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
                 content["example"] = ANSWERS.get(path, _example(path, operation))
         if status == "200" and method == "get" and "{" in path:
             response.setdefault("description", "The resource; immutable")
+    if any(parameter["name"] == "format" for parameter in operation.get("parameters", ())):
+        operation["responses"]["200"]["content"]["text/csv"] = {"schema": {"type": "string"}}
     if method == "get" and "{" in path:
         operation["responses"]["304"] = {"description": "The client has it: immutable"}
     for content in operation.get("requestBody", {}).get("content", {}).values():

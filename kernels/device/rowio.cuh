@@ -77,6 +77,11 @@ template <typename Storage, int N> struct alignas(16) Pack {
     even[2] = vector(1);
   }
 
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) vector(v) = make_uint4(0, 0, 0, 0);
+  }
+
   // Elements whose position, first + i, lies outside [0, limit) read as zero.
   __device__ __forceinline__ void load_masked(const Storage *row, long long first, long long limit) {
 #pragma unroll

@@ -30,12 +30,14 @@ struct Row {
 // Moves a pack whose first element is at `at`; `full` says that the whole group's chunk lies inside the row.
 __device__ __forceinline__ void fetch(Pack &pack, const Row &row, long long at, bool full, int lane) {
   if (full) pack.load_warp(row.source + at, lane);
+  else if (at >= row.limit) pack.clear();
   else if (at >= 0 && at + items <= row.limit) pack.load_each(row.source + at);
   else pack.load_masked(row.source, at, row.limit);
 }
 
 __device__ __forceinline__ void put(Pack &pack, const Row &row, long long at, bool full, int lane) {
   if (full && row.wide_store) pack.store_warp(row.target + at, lane);
+  else if (at >= row.limit) return;
   else if (row.wide_store && at >= 0 && at + items <= row.limit) pack.store_each(row.target + at);
   else pack.store_masked(row.target, at, row.limit);
 }

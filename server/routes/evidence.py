@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from server.errors import Problem
 from server.kinds import KINDS, Kind
@@ -61,7 +61,8 @@ def _add(kind: Kind) -> None:
         methods=["GET"],
         summary=f"One {kind.name}",
         operation_id=f"get_{kind.name}",
-        response_model=dict[str, Any],
+        response_model=None if kind.raw else dict[str, Any],
+        response_class=PlainTextResponse if kind.raw else JSONResponse,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.responses import PlainTextResponse
 
 from kernels.source import catalogue_digest
 from policy.selection import SELECTION_SCHEMA
@@ -94,7 +95,7 @@ def versions(state: Running) -> dict[str, str]:
     }
 
 
-@router.get("/metrics", summary="Prometheus figures")
+@router.get("/metrics", summary="Prometheus figures", response_class=PlainTextResponse)
 def metrics(state: Running) -> Response:
     """Return the figures in Prometheus' text form."""
     state.metrics.rows.set(state.store.head().count)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from starlette.testclient import TestClient
 
 from policy.profile import Profile
 from server import database
@@ -24,6 +24,10 @@ from server.settings import Settings
 from server.state import State
 from server.store import Store, make_store
 from tests.made import made_profile
+
+with warnings.catch_warnings():  # Starlette prefers httpx2, a fork that nothing else here needs
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient as TestClient
 
 ROOT = Path(__file__).parents[2]
 QUESTION: dict[str, Any] = {"op": "scan", "shape": [128, 8192], "dtype": "float16"}

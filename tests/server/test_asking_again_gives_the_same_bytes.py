@@ -5,11 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from starlette.testclient import TestClient
 
 from kernels.identity import digest
 from server.settings import Settings
-from tests.server.service import QUESTION, ROOT, serving
+from tests.server.service import QUESTION, ROOT, TestClient, serving
 
 
 def test_a_new_question_is_created_and_a_known_one_found(client: TestClient) -> None:

@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
-from tests.server.service import QUESTION
+from tests.server.service import QUESTION, TestClient
 
 TARGET = {"compute_capability": "9.0", "sm_count": 132}
 

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from starlette.testclient import TestClient
 
-from tests.server.service import QUESTION, fresh, process, serving, settings_for
+from tests.server.service import QUESTION, TestClient, fresh, process, serving, settings_for
 
 JSON = {"content-type": "application/json"}
 PATHS = ["/v1/selections", "/v1/selections:batch"]

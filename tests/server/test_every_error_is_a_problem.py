@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from server.asking import Asking
 from server.errors import PROBLEMS
 from server.settings import Settings
-from tests.server.service import QUESTION, fresh, inner, serving, settings_for, state
+from tests.server.service import QUESTION, TestClient, fresh, inner, serving, settings_for, state
 
 NOBODY = "0" * 64
 

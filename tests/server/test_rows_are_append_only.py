@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pysqlite3.dbapi2 as sqlite
 import pytest
-from starlette.testclient import TestClient
 
 from server.settings import Settings
-from tests.server.service import QUESTION, opened, serving
+from tests.server.service import QUESTION, TestClient, opened, serving
 
 STATEMENTS = [
     "UPDATE nodes SET body = '{}'",

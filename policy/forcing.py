@@ -1,0 +1,30 @@
+"""A recipe named by the request: legal and with a clean receipt, or an error. The policy's own pick stays beside it."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from features.errors import Refused, show
+from policy.errors import RequestError
+from policy.selection import Candidate, Decision
+
+
+def force(seen: tuple[Candidate, ...], policy: Decision, forced: str) -> Decision:
+    """Return the decision for the recipe that the request named, or raise `RequestError`."""
+    named = next((c for c in seen if c.recipe.id == forced), None)
+    if named is None:
+        known = ", ".join(c.recipe.id for c in seen)
+        raise RequestError(f"recipe {show(forced)} is none of this program's; use one of {known}")
+    if isinstance(named.proof, Refused):
+        raise RequestError(f"recipe {forced} is not legal here: {named.proof.fact}")
+    if named.excluded is not None and not named.clean:
+        raise RequestError(f"recipe {forced} has no clean receipt: {named.excluded.fact}")
+    return evolve(
+        policy,
+        recipe=forced,
+        reason="forced",
+        sentence=f"{forced} was named by the request; the policy would run {policy.recipe} ({policy.reason}).",
+        score_us=named.score_us,
+        runner_up=None,
+        runner_up_score_us=None,
+    )

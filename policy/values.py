@@ -1,0 +1,68 @@
+"""What a decision is made of, as frozen values: priced features, candidates and the choice between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from attrs import frozen
+
+from features.errors import Refused
+from features.proof import Proved
+from kernels.receipt import Receipt
+from kernels.recipes import Recipe
+
+# Exclusions that say nothing against a receipt: they come with the score.
+_OF_SCORING = frozenset({"no_fit", "outside_calibrated_domain", "experimental_not_earned"})
+
+
+class Priced(NamedTuple):
+    """A named feature value with its unit."""
+
+    name: str
+    value: int | float
+    unit: str
+
+
+@frozen
+class Candidate:
+    """One recipe of the catalogue as the decision saw it.
+
+    `excluded` is the code and the fact that kept a proved recipe from competing; `score_us` is None where it was not
+    scored.
+    """
+
+    recipe: Recipe
+    proof: Proved | Refused
+    receipt: Receipt | None = None
+    excluded: Refused | None = None
+    features: tuple[Priced, ...] = ()
+    score_us: float | None = None
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be chosen: proved, not excluded and scored."""
+        return isinstance(self.proof, Proved) and self.excluded is None and self.score_us is not None
+
+    @property
+    def clean(self) -> bool:
+        """Whether it is proved and nothing speaks against its receipt."""
+        return isinstance(self.proof, Proved) and (self.excluded is None or self.excluded.code in _OF_SCORING)
+
+
+@frozen
+class Decision:
+    """What was chosen and why. `policy_recipe` is the policy's own pick, which `forced` may override.
+
+    The runner-up is the best recipe that was not chosen; where the request named one, none is.
+    """
+
+    recipe: str
+    reason: str
+    sentence: str
+    policy_recipe: str
+    policy_reason: str
+    score_us: float | None
+    original_score_us: float | None
+    runner_up: str | None
+    runner_up_score_us: float | None
+    differences: tuple[tuple[str, Any, Any], ...] = ()
