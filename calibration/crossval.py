@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,17 +168,20 @@ def crossvalidate(design: Design, sharing: str) -> dict[str, Any]:
     return {split: judge_held_out(design, hold_out(design, sharing, split)) for split in GROUPS}
 
 
-def crossvalidation_document(designs: Iterable[Design], sharing: dict[str, str]) -> dict[str, Any]:
-    """Return `crossvalidation.json`: for each form, how dtypes share blocks and the figures of every split."""
-    forms = {
-        design.form: {
-            "dtype_sharing": sharing[design.form],
+def crossvalidation_document(designs: Iterable[Design], fits: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return `crossvalidation.json`: for each fitted schema, how dtypes share blocks and the figures of every split."""
+    sharing = {fit["feature_schema"]: fit["dtype_sharing"] for fit in fits}
+    schemas = {
+        design.schema.id: {
+            "form": design.form,
+            "dtype_sharing": sharing[design.schema.id],
             "folds": FOLDS,
-            "splits": crossvalidate(design, sharing[design.form]),
+            "splits": crossvalidate(design, sharing[design.schema.id]),
         }
         for design in designs
+        if design.schema.id in sharing
     }
-    return {"schema": CROSSVALIDATION_SCHEMA, "admission": ADMISSION, "forms": forms}
+    return {"schema": CROSSVALIDATION_SCHEMA, "admission": ADMISSION, "schemas": schemas}
 
 
 def _share(flags: Sequence[bool]) -> float | None:

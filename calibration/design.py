@@ -38,11 +38,15 @@ class Row:
 
 @frozen(eq=False)
 class Design:
-    """Every row of one program form, by geometry in canonical order and recipe in catalogue order."""
+    """Every row of one program form under one schema, by geometry in canonical order and recipe in catalogue order."""
 
-    form: str
     schema: Schema
     rows: tuple[Row, ...]
+
+    @property
+    def form(self) -> str:
+        """The form of the programs, which the schema is for."""
+        return self.schema.form
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -59,29 +63,25 @@ def by_recipe(receipts: Iterable[Receipt]) -> Receipts:
     return {(receipt.recipe, receipt.dtype): receipt for receipt in receipts}
 
 
-def schema_of(form: str) -> Schema:
-    """Return the schema that prices every recipe of a form, or raise `FitError` where they do not share one."""
-    ids = {row.schema for row in recipes_of(form)}
-    if len(ids) != 1:
-        raise FitError(
-            f"recipes of {form} are priced by {len(ids)} feature schemas ({', '.join(sorted(ids))}); a fit has one"
-        )
-    return SCHEMAS[ids.pop()]
+def schema(schema_id: str) -> Schema:
+    """Return a published schema, or raise `FitError`."""
+    if schema_id not in SCHEMAS:
+        raise FitError(f"feature schema {schema_id!r} is not published by this release; use a matching one")
+    return SCHEMAS[schema_id]
 
 
-def design(form: str, records: Iterable[Geometry], receipts: Receipts, target: Target) -> Design:
-    """Return the rows of the records of a form, which are taken in the order given.
+def design(schema: Schema, records: Iterable[Geometry], receipts: Receipts, target: Target) -> Design:
+    """Return the rows of the records of a schema's form, which are taken in the order given.
 
     Raises
     ------
     FitError : a measured recipe is unknown, was not legal for its geometry, or has no receipt to take capacity from.
     """
-    schema = schema_of(form)
     rows: list[Row] = []
     for record in records:
-        if record.form == form:
+        if record.form == schema.form:
             rows += _rows(record, schema, receipts, target)
-    return Design(form, schema, tuple(rows))
+    return Design(schema, tuple(rows))
 
 
 def _rows(record: Geometry, schema: Schema, receipts: Receipts, target: Target) -> list[Row]:
@@ -107,7 +107,7 @@ def _rows(record: Geometry, schema: Schema, receipts: Receipts, target: Target) 
 def _capacity(record: Geometry, recipe: Recipe, receipts: Receipts) -> int | None:
     receipt = receipts.get((recipe.id, record.dtype))
     capacity = None if receipt is None else receipt.resident_ctas_per_sm
-    if not capacity and recipe.role != ORIGINAL:
+    if not capacity:
         known = "there is no receipt" if receipt is None else f"its capacity is {capacity}"
         raise FitError(f"{record.label}: {recipe.id} was measured, but {known} for {record.dtype}")
     return capacity

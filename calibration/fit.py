@@ -14,6 +14,7 @@ from calibration.crossval import SEPARATE, SHARED, SolvedBlock, hold_out, judge_
 from calibration.design import Design, by_recipe, design
 from calibration.errors import FitError
 from calibration.records import Geometry
+from features.schemas import schemas_of
 from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.target import Target
@@ -23,10 +24,11 @@ _FIGURES = ("regret_geomean", "regret_p95", "regret_worst", "regressions")
 
 
 def designs_of(records: Iterable[Geometry], receipts: Iterable[Receipt], target: Target) -> tuple[Design, ...]:
-    """Return one design for each program form of the accepted training records, forms sorted."""
+    """Return one design for each published schema of each form of the accepted training records, forms sorted."""
     used = accepted(records)
     known = by_recipe(receipts)
-    return tuple(design(form, used, known, target) for form in sorted({record.form for record in used}))
+    forms = sorted({record.form for record in used})
+    return tuple(design(schema, used, known, target) for form in forms for schema in schemas_of(form))
 
 
 def fit_cohort(
@@ -37,7 +39,7 @@ def fit_cohort(
     environment: str,
     source_commit: str,
 ) -> list[dict[str, Any]]:
-    """Return one fit document for each program form of a cohort.
+    """Return one fit document for each published schema of each program form of a cohort.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, A
     expected = len(design.schema.roles) * (1 if sharing == SHARED else len(design.dtypes))
     if len(blocks) != expected:
         made = ", ".join(f"{part.block.role} {part.block.dtype}" for part in blocks) or "none"
-        raise FitError(f"{design.form}: {expected} blocks are needed and there are rows enough for {made} only")
+        raise FitError(f"{design.schema.id}: {expected} blocks are needed and there are rows enough for {made} only")
     return {
         "schema": FIT_SCHEMA,
         "form": design.form,

@@ -36,7 +36,7 @@ def freeze(
         "name": name,
         "regime": regime,
         "target": {**target.facts(), "label": target.label},
-        "fits": [_in_force(fit) for fit in sorted(fits, key=lambda fit: fit["form"])],
+        "fits": [_needed(fit) for fit in in_force(fits)],
         "receipts": [receipt.facts() for receipt in canonical_receipts(receipts)],
         "earned": sorted(earned),
     }
@@ -44,7 +44,23 @@ def freeze(
     return document
 
 
-def _in_force(fit: Mapping[str, Any]) -> dict[str, Any]:
+def in_force(fits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the fit of each form whose schema had the lower held-out regret, forms sorted; the earlier one at a tie."""
+    best: dict[str, Mapping[str, Any]] = {}
+    for fit in fits:
+        form = fit["form"]
+        if form not in best or held_out_regret(fit) < held_out_regret(best[form]):
+            best[form] = fit
+    return [best[form] for form in sorted(best)]
+
+
+def held_out_regret(fit: Mapping[str, Any]) -> float:
+    """Return the geometric mean regret at held-out geometries of the way in which the fit shares dtypes."""
+    row = next(row for row in fit["dtype_sharing_table"] if row["sharing"] == fit["dtype_sharing"])
+    return float("inf") if row["regret_geomean"] is None else float(row["regret_geomean"])
+
+
+def _needed(fit: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a decision needs of a fit; its digest leads to the rest."""
     kept = ("form", "feature_schema", "feature_schema_digest", "cohort")
     blocks = [{name: block[name] for name in ("role", "dtype", "coefficients", "ranges")} for block in fit["blocks"]]

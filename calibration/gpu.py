@@ -83,7 +83,7 @@ class Session:
         trial = capture(_ESTIMATE_LAUNCHES)
         self.replay_ns(trial)
         launch_us = max(self.replay_ns(trial) / 1000 / _ESTIMATE_LAUNCHES, 1e-3)
-        return max(1, min(MAX_LAUNCHES, math.ceil(REPLAY_US / launch_us)))
+        return int(max(1, min(MAX_LAUNCHES, math.ceil(REPLAY_US / launch_us))))
 
 
 def kernel_nodes(graph: Graph) -> tuple[Node, ...]:

@@ -36,15 +36,15 @@ def residuals(
     records, receipts = tuple(records), tuple(receipts)
     known = by_recipe(receipts)
     judged = canonical(r for r in records if r.purpose == VALIDATION and r.status == MEASURED)
-    trained = {part.form: part for part in designs_of(records, receipts, target)}
+    trained = {part.schema.id: part for part in designs_of(records, receipts, target)}
     lines: list[dict[str, Any]] = []
     for fit in fits:
-        form, blocks, name = fit["form"], blocks_of(fit), digest(fit)
-        training = trained[form]
+        blocks, name = blocks_of(fit), digest(fit)
+        training = trained[fit["feature_schema"]]
         priced: dict[str, Iterable[HeldOut | None]] = {
             "training": (price(row, blocks) for row in training.rows),
             "crossvalidation": hold_out(training, fit["dtype_sharing"], "geometry"),
-            "validation": (price(row, blocks) for row in design(form, judged, known, target).rows),
+            "validation": (price(row, blocks) for row in design(training.schema, judged, known, target).rows),
         }
         for set_name, found in priced.items():
             lines += [_line(set_name, name, held) for held in found if held is not None]

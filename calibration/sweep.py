@@ -40,7 +40,7 @@ from policy.profile import Profile, profile_from_document
 MEMORY_SHARE = 0.5
 # Makes the real dispatch path for a frozen profile: rowsmith.live hands it in, since imports go the other way.
 Dispatch = Callable[[Profile], Callable[[Workload], Pick]]
-EMPTY = Recipe("baseline.empty", "none", "baseline", "empty.cu", 1, 1, 1, (), "none", "bit_equal")
+EMPTY = Recipe("baseline.empty", "none", "baseline", "empty.cu", 1, 1, 1, (), "bit_equal")
 
 
 @frozen
@@ -107,7 +107,7 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
         receipts=known,
         cohort=cohort,
         fits=tuple(fits),
-        crossvalidation=crossvalidation_document(designs, {fit["form"]: fit["dtype_sharing"] for fit in fits}),
+        crossvalidation=crossvalidation_document(designs, fits),
         profile=document,
         validation_records=judged,
         validation=judge(profile.digest, judged, selections, search_ns),

@@ -121,7 +121,7 @@ def _check_cohort(contents: Contents) -> Iterator[Finding]:
     """Each fit names the cohort that the records, receipts and environment in the packet make."""
     again = digest(cohort_document(contents.cohort, contents.receipts, digest(contents.environment)))
     for fit in contents.fits:
-        yield from differences("fits.jsonl", f"{fit['form']} cohort", again, fit["cohort"])
+        yield from differences("fits.jsonl", f"{fit['feature_schema']} cohort", again, fit["cohort"])
 
 
 def _check_fits(contents: Contents) -> Iterator[Finding]:
@@ -134,8 +134,7 @@ def _check_crossvalidation(contents: Contents) -> Iterator[Finding]:
     if contents.crossvalidation is None:
         return
     designs = designs_of(contents.cohort, contents.receipts, target_of(contents))
-    sharing = {fit["form"]: fit["dtype_sharing"] for fit in contents.fits}
-    again = crossvalidation_document([d for d in designs if d.form in sharing], sharing)
+    again = crossvalidation_document(designs, contents.fits)
     part = "crossvalidation.json"
     yield from differences(part, "crossvalidation", again, contents.crossvalidation, RESOLVED)
 
@@ -212,8 +211,8 @@ def _check_residuals(contents: Contents) -> Iterator[Finding]:
             yield Finding("residuals.jsonl", f"{name} residual_us", expected, line["residual_us"])
 
 
-def _lines(lines: Any) -> Mapping[tuple[str, str, str], Mapping[str, Any]]:
-    return {(line["set"], line["geometry"], line["recipe"]): line for line in lines}
+def _lines(lines: Any) -> Mapping[tuple[str, str, str, str], Mapping[str, Any]]:
+    return {(line["set"], line["geometry"], line["recipe"], line["fit"]): line for line in lines}
 
 
 def _hashable(findings: list[Finding]) -> bool:

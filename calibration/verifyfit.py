@@ -10,7 +10,7 @@ import numpy as np
 from calibration.cohort import accepted
 from calibration.compare import EXACT, RESOLVED, Finding, differences
 from calibration.crossval import SolvedBlock, pick, price, solve_blocks
-from calibration.design import Design, by_recipe, design
+from calibration.design import Design, by_recipe, design, schema
 from calibration.errors import CalibrationError
 from calibration.fit import FIT_SCHEMA, block_document, choose_sharing, sharing_table
 from calibration.nnls import certify, objective
@@ -38,16 +38,16 @@ def verify_fit(
     fulfil the certificate to 10^-9 of its scale and make the same picks.
     """
     try:
-        again = design(fit_document["form"], accepted(records), by_recipe(receipts), target)
+        again = design(schema(fit_document["feature_schema"]), accepted(records), by_recipe(receipts), target)
         return tuple(_verify(fit_document, again))
     except (CalibrationError, KeyError, TypeError, ValueError, IndexError) as error:
         reason = f"{type(error).__name__} {error}"
-        return (Finding(PART, str(fit_document.get("form", "fit")), "a fit that can be solved again", reason),)
+        return (Finding(PART, str(fit_document.get("feature_schema", "fit")), "a fit that can be solved again", reason),)
 
 
 def _verify(stored: Mapping[str, Any], again: Design) -> Iterator[Finding]:
-    where = str(stored["form"])
-    facts = {"schema": FIT_SCHEMA, "feature_schema": again.schema.id, "feature_schema_digest": again.schema.digest}
+    where = str(stored["feature_schema"])
+    facts = {"schema": FIT_SCHEMA, "form": again.form, "feature_schema_digest": again.schema.digest}
     for name, value in facts.items():
         yield from differences(PART, f"{where} {name}", value, stored[name])
     table = sharing_table(again)

@@ -94,7 +94,7 @@ class Store:
 Expression = Load | Cast | Map | Prefix | Store
 
 
-@frozen
+@frozen(cache_hash=True)
 class Program:
     """A typed expression. Two programs with equal expressions are one program, whatever people call them."""
 
@@ -135,7 +135,13 @@ def program_of(op: str, dtype: str) -> Program:
         raise ProgramError(f"op {show(op)} is not known; use one of {', '.join(OPS)}")
     if not isinstance(dtype, str) or dtype not in STORAGE:
         raise ProgramError(f"dtype {show(dtype)} is not supported by {op}; use one of {', '.join(STORAGE)}")
-    program = OPS[op](dtype)
+    return _built(OPS[op], dtype)
+
+
+@cache
+def _built(build: Callable[[str], Program], dtype: str) -> Program:
+    """Return one value for all requests: what is known of a program is found faster by identity than by comparison."""
+    program = build(dtype)
     program.expression.type()
     return program
 

@@ -25,7 +25,7 @@ Proof = Callable[[Workload | Workloads, Recipe], Claim]
 
 
 def launchable(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """The recipe has a kernel for the dtype and the numerics asked for, and its grid holds the rows, which are not empty."""
+    """The recipe has a kernel for dtype and numerics, there is an element to work on, and the grid holds the rows."""
     if recipe.role == ORIGINAL:
         return Claim((_has_kernel(work, recipe),), dict)
     ctas = -(-work.rows // recipe.rows_per_cta)
@@ -54,7 +54,7 @@ def _has_kernel(work: Workload | Workloads, recipe: Recipe) -> Condition:
 
 
 def closed_prefix(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """Load, optional cast, one inclusive unordered FP32 prefix, optional cast, store; each element read and written once."""
+    """Load, optional cast, one unordered FP32 prefix, optional cast, store; each element is read and written once."""
     refused = _not_a_closed_prefix(work.program)
     if refused is not None:
         fact = refused.fact

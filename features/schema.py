@@ -12,6 +12,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
+from kernels.launch import row_split
 from kernels.recipes import Recipe
 from kernels.target import Target
 
@@ -22,8 +23,9 @@ Number = Any  # an int or float, or a NumPy array of them: the feature functions
 class Point:
     """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
 
-    Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity, None for an
-    original, whose capacity no schema so far uses.
+    Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_warps` warps
+    take a row together, and `row_phases` chunks of 8 elements a thread of theirs at a step: for a recipe facts of the
+    table, for an original what its launch makes of rows and width.
     """
 
     rows: Number
@@ -32,9 +34,12 @@ class Point:
     threads: int
     items: int
     rows_per_cta: int
-    resident_ctas_per_sm: int | None
+    resident_ctas_per_sm: Number
+    row_warps: Number
+    row_phases: Number
     sm_count: int
     warp_threads: int
+    l2_bytes: int
 
 
 @frozen
@@ -50,9 +55,10 @@ class Feature:
 
 @frozen
 class Schema:
-    """A named set of columns for each role. A published schema never changes; a better one has another id."""
+    """A named set of columns for each role, for programs of one form. A published schema never changes."""
 
     id: str
+    form: str
     roles: Mapping[str, tuple[Feature, ...]]
 
     def describe(self) -> dict[str, Any]:
@@ -60,6 +66,7 @@ class Schema:
         return {
             "schema": "rowsmith.feature-schema/1",
             "id": self.id,
+            "form": self.form,
             "roles": {
                 role: [{"name": f.name, "unit": f.unit, "meaning": f.meaning, "formula": f.formula} for f in features]
                 for role, features in self.roles.items()
@@ -85,6 +92,7 @@ def _schema_digest(schema_id: str) -> str:
 
 def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
     """Return what the features of one candidate look at, for one workload or many."""
+    row_warps, row_phases = row_split(recipe, work.rows, work.width, target.sm_count)
     return Point(
         rows=work.rows,
         width=work.width,
@@ -93,8 +101,11 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         items=recipe.items,
         rows_per_cta=recipe.rows_per_cta,
         resident_ctas_per_sm=resident_ctas_per_sm,
+        row_warps=row_warps,
+        row_phases=row_phases,
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
+        l2_bytes=target.l2_bytes,
     )
 
 

@@ -29,6 +29,7 @@ _TRAFFIC = Feature("traffic", "MiB/SM", "bytes read and written over SMs", "2 b 
 
 SCAN_1 = Schema(
     id="scan/1",
+    form="prefix.sum",
     roles={
         ORIGINAL: (
             _CONSTANT,
@@ -62,4 +63,114 @@ SCAN_1 = Schema(
     },
 )
 
-SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1,)}
+# scan/2 prices a kernel by what it waits for. Bounds below are of an H200, 2026-11-29, from training cohorts.
+
+# Bytes that an SM moves while one step of a CTA waits for memory and barriers (0.27 us at 49 bytes/ns are 13 KiB; 8 to 32
+# KiB were tried, and regret at held-out geometries was flat from 13 to 18).
+STEP_BYTES = 16 * 2**10
+# Beyond this share of L2 a buffer that is read and written again and again comes from DRAM: 33 MiB ran at L2 speed and
+# 49 MiB did not, of 60.
+L2_SHARE = 0.75
+
+
+def _chunk(p: Point) -> Number:
+    return p.items * p.warp_threads * p.row_warps
+
+
+def _row_chunks(p: Point) -> Number:
+    return ceil_div(p.width, _chunk(p))
+
+
+def _steps(p: Point) -> Number:
+    return ceil_div(_row_chunks(p), p.row_phases)
+
+
+def _ctas(p: Point) -> Number:
+    return ceil_div(p.rows * p.row_warps * p.warp_threads, p.threads)
+
+
+def _resident_batches(p: Point) -> Number:
+    return ceil_div(_ctas(p), p.sm_count * p.resident_ctas_per_sm)
+
+
+def _is_far(p: Point) -> Number:
+    return 1 * (2 * p.storage_bytes * p.rows * p.width > L2_SHARE * p.l2_bytes)
+
+
+def _waiting(p: Point) -> Number:
+    step = 2 * p.storage_bytes * p.items * p.threads * p.row_phases
+    step = step + (STEP_BYTES - step) * (step < STEP_BYTES)
+    excess = _resident_batches(p) * _steps(p) * step / MIB - _traffic(p)
+    return excess * (excess > 0) + 0.0  # not -0.0
+
+
+def _warps_issued(p: Point) -> Number:
+    return _ctas(p) * _row_chunks(p) * (p.threads // p.warp_threads) / p.sm_count
+
+
+def _warp_totals(p: Point) -> Number:
+    return ceil_div(_ctas(p), p.sm_count) * _row_chunks(p) * (p.threads // p.warp_threads) * p.row_warps
+
+
+_SCAN_2 = (
+    _CONSTANT,
+    _TRAFFIC,
+    Feature(
+        "far_traffic",
+        "MiB/SM",
+        "the traffic again where it does not stay in L2; F = 1 if 2 b R N > 0.75 L2, else 0",
+        "F 2 b R N / (S 2^20)",
+        lambda p: _is_far(p) * _traffic(p),
+    ),
+    Feature(
+        "waiting",
+        "MiB/SM",
+        "what an SM could have moved while its CTAs wait at steps, beyond what it moves",
+        "max(0, H P max(16384, 16 b T f) - 2 b R N / S) / 2^20",
+        _waiting,
+    ),
+    Feature(
+        "batches",
+        "batches",
+        "capacity batches of C = ceil(w W R / T) CTAs, W warps taking a row",
+        "H = ceil(C / (S A))",
+        _resident_batches,
+    ),
+    Feature(
+        "batch_steps",
+        "steps",
+        "steps of a row over all batches; J = ceil(N / (8 w W)) chunks, f a step",
+        "H P, P = ceil(J / f)",
+        lambda p: _resident_batches(p) * _steps(p),
+    ),
+    Feature(
+        "far_batch_steps",
+        "steps",
+        "the steps again where the traffic does not stay in L2",
+        "F H P",
+        lambda p: _is_far(p) * _resident_batches(p) * _steps(p),
+    ),
+    Feature(
+        "warps_issued",
+        "warps/SM",
+        "warps that process a chunk, over SMs",
+        "C J (T / w) / S",
+        _warps_issued,
+    ),
+    Feature(
+        "warp_totals",
+        "totals",
+        "totals that warps add up at the chunks of the busiest SM, each warp those of all W",
+        "ceil(C / S) J (T / w) W",
+        _warp_totals,
+    ),
+)
+SCAN_2 = Schema(id="scan/2", form="prefix.sum", roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2})
+
+# In the order of publication.
+SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2)}
+
+
+def schemas_of(form: str) -> tuple[Schema, ...]:
+    """Return the schemas published for programs of a form, the earliest first."""
+    return tuple(schema for schema in SCHEMAS.values() if schema.form == form)

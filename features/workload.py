@@ -78,7 +78,7 @@ def workload(
 
 
 def judge_demands(dtype: str, alignment_bytes: int, numerics: str) -> int:
-    """Return the alignment; raise `WorkloadError` unless it is a power of two of whole elements and the numerics are known."""
+    """Return the alignment, a power of two of whole elements, or raise `WorkloadError` for it or for the numerics."""
     element_bytes = storage(dtype).bytes
     aligned = whole(alignment_bytes)
     if aligned is None or not 1 <= aligned <= MAX_TENSOR_BYTES or aligned & (aligned - 1):

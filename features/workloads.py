@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from features.errors import WorkloadError, show
 from features.program import Program
-from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, judge_demands
+from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, Workload, judge_demands
 from kernels.dtypes import storage
 
 Counts = NDArray[np.int64]
@@ -35,6 +35,11 @@ class Workloads:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def at(self, index: int) -> Workload:
+        """Return one of them."""
+        rows, width, pitch = (int(column[index]) for column in (self.rows, self.width, self.row_pitch))
+        return Workload(self.program, rows, width, pitch, self.alignment_bytes, self.numerics)
 
 
 def workloads(

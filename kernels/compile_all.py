@@ -102,7 +102,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compile, print a table, every failure and a last line; return 1 where anything failed."""
     parser = argparse.ArgumentParser(prog="python -m kernels.compile_all", description=__doc__)
-    parser.add_argument("--arch", nargs="+", default=ARCHITECTURES, metavar="sm_XX", help="architectures to compile for")
+    parser.add_argument(
+        "--arch", nargs="+", default=ARCHITECTURES, metavar="sm_XX", help="architectures to compile for"
+    )
     parser.add_argument("--processes", type=int, metavar="N", help="compilations at a time; one a CPU when omitted")
     parser.add_argument("--cache", action="store_true", help="go through the user's cubin cache, and so fill it")
     given = parser.parse_args(arguments)

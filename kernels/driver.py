@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from attrs import frozen
@@ -15,6 +17,20 @@ from kernels.target import Target
 from kernels.toolchain import toolchain
 
 WARP_THREADS = 32
+
+# What a driver answers about one module: an image it cannot use, an entry that is not there, no room. Anything else,
+# such as an earlier launch's illegal address, is the driver's or the device's own fault and would meet every candidate.
+_OF_THE_MODULE = (
+    "CUDA_ERROR_OUT_OF_MEMORY",
+    "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUDA_ERROR_INVALID_PTX",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "CUDA_ERROR_INVALID_SOURCE",
+    "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
+    "CUDA_ERROR_NOT_FOUND",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+)
 
 
 @frozen(eq=False)
@@ -53,6 +69,18 @@ def current_device() -> int:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise ToolchainError(f"no usable CUDA device ({error}); run rowsmith doctor") from error
     return int(device.id)
+
+
+@contextmanager
+def on(device: int) -> Iterator[None]:
+    """Make a device current for a while, with a context that the driver API can use. Allowed during a capture."""
+    import cupy
+    from cupy_backends.cuda.api import driver
+
+    with cupy.cuda.Device(device):
+        if not driver.ctxGetCurrent():  # a thread that has made no CUDA call so far
+            cupy.cuda.runtime.setDevice(device)
+        yield
 
 
 def live_target(device: int | None = None) -> Target:
@@ -105,13 +133,16 @@ def load(recipe: Recipe, dtype: str, device: int) -> Kernel:
     import cupy
 
     built = cubin(recipe, dtype, architecture(device))
-    with cupy.cuda.Device(device):
-        current_device()
+    with on(device):
         module = cupy.cuda.function.Module()
         try:
             module.load(built.image)
             function = module.get_function(built.entry)
         except cupy.cuda.driver.CUDADriverError as error:
+            if not str(error).startswith(_OF_THE_MODULE):
+                raise ToolchainError(
+                    f"the driver fails on {recipe.id} {dtype} ({error}); run rowsmith doctor"
+                ) from error
             raise CompileError(f"{recipe.id} {dtype} does not load: {error}") from error
         return Kernel(recipe, dtype, device, built, module, function, _query(recipe, dtype, built, function))
 

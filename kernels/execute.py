@@ -6,12 +6,14 @@ import ctypes
 from collections import Counter
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
+from kernels import driver
 from kernels.driver import Kernel
 from kernels.errors import LaunchError
-from kernels.guard import Span, Verdict, judge
+from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape
+from kernels.recipes import ORIGINAL
 
 
 @define(eq=False)
@@ -38,40 +40,69 @@ class Prepared:
         if x.bytes == 0:
             return Verdict.RECIPE
         verdict = judge(x, y)
-        if self.chosen is self.original and verdict is not Verdict.OVERLAP:
+        if self.chosen.recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
             verdict = Verdict.RECIPE  # what was chosen takes any alignment and works in place
-        if verdict is Verdict.RECIPE:
-            _launch(self.chosen, self.chosen_shape, x, y, stream)
-        elif verdict is Verdict.OVERLAP:
-            _launch(self.original, self.original_shape, self._copied(x, stream), y, stream)
-        else:
-            _launch(self.original, self.original_shape, x, y, stream)
+        with driver.on(self.original.device):
+            if verdict is Verdict.RECIPE:
+                _launch(self.chosen, self.chosen_shape, x, y, stream)
+            elif verdict is Verdict.OVERLAP:
+                scratch = self._scratch(x, stream)  # held until the launch that reads it is enqueued
+                _launch(self.original, self.original_shape, _copied(x, scratch, stream), y, stream)
+            else:
+                _launch(self.original, self.original_shape, x, y, stream)
         self.launches[verdict.value] += 1
         return verdict
 
     def reserve(self, scratch_bytes: int) -> None:
-        """Allocate scratch for overlapping buffers, so that a capture may meet them."""
+        """Allocate scratch for overlapping buffers, so that a capture may meet them.
+
+        Every capture of this workload uses the same scratch: its graphs must not be replayed at the same time.
+        """
         import cupy
 
         if self.scratch is None or self.scratch.size < scratch_bytes:
-            with cupy.cuda.Device(self.original.device):
+            with driver.on(self.original.device):
                 self.scratch = cupy.empty(scratch_bytes, dtype=cupy.uint8)
                 cupy.cuda.Device().synchronize()
 
-    def _copied(self, x: Span, stream: int) -> Span:
+    def _scratch(self, x: Span, stream: int) -> Any:
+        """Return scratch for a copy of x: that of `reserve` in a capture, else some of the stream's own.
+
+        CuPy's pool gives a block that was freed back to work of the same stream only, so launches on other streams
+        never meet in it.
+        """
         import cupy
 
-        if self.scratch is None or self.scratch.size < x.bytes + x.address % 16:
-            if capturing(stream):
-                raise LaunchError(
-                    "out overlaps x in part and no scratch is prepared; before the capture call "
-                    "rowsmith.prepare(..., scratch=True), or capture with disjoint buffers"
-                )
-            self.reserve(x.bytes + 16)
-        address = int(self.scratch.data.ptr) + x.address % 16
-        copy_kind = cupy.cuda.runtime.memcpyDeviceToDevice
-        cupy.cuda.runtime.memcpyAsync(address, x.address, x.bytes, copy_kind, stream)
-        return Span(address, x.rows, x.width, x.pitch, x.element_bytes)
+        needed = x.bytes + VECTOR_BYTES
+        if not capturing(stream):
+            with cupy.cuda.Stream.from_external(_Pointer(stream)):
+                return cupy.empty(needed, dtype=cupy.uint8)
+        if self.scratch is None or self.scratch.size < needed:
+            raise LaunchError(
+                "out overlaps x in part and no scratch is prepared; before the capture call "
+                "rowsmith.prepare(..., scratch=True), or capture with disjoint buffers"
+            )
+        return self.scratch
+
+
+@frozen
+class _Pointer:
+    """A stream known by its pointer, as CuPy takes other libraries' streams."""
+
+    pointer: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.pointer
+
+
+def _copied(x: Span, scratch: Any, stream: int) -> Span:
+    """Enqueue a copy of x to scratch, at the same offset from a vector boundary."""
+    import cupy
+
+    address = int(scratch.data.ptr) + x.address % VECTOR_BYTES
+    kind = cupy.cuda.runtime.memcpyDeviceToDevice
+    cupy.cuda.runtime.memcpyAsync(address, x.address, x.bytes, kind, stream)
+    return Span(address, x.rows, x.width, x.pitch, x.element_bytes)
 
 
 def capturing(stream: int) -> bool:
@@ -82,7 +113,7 @@ def capturing(stream: int) -> bool:
 
 
 def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int) -> None:
-    from cupy_backends.cuda.api import driver
+    from cupy_backends.cuda.api import driver as cuda
 
     extents = (x.rows, x.width, x.pitch, y.pitch)
     values: list[Any] = [
@@ -92,6 +123,6 @@ def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int) -
         *map(ctypes.c_int, shape.extra),
     ]
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-    driver.launchKernel(
+    cuda.launchKernel(
         kernel.function.ptr, shape.ctas, 1, 1, shape.threads, 1, 1, 0, stream, ctypes.addressof(pointers), 0
     )

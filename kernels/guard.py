@@ -38,8 +38,9 @@ class Span:
         return ((self.rows - 1) * self.pitch + self.width) * self.element_bytes
 
     def overlaps(self, other: Span) -> bool:
-        """Whether the two byte intervals meet."""
-        return self.address < other.address + other.bytes and other.address < self.address + self.bytes
+        """Whether the two byte intervals meet; one without bytes meets nothing."""
+        ends = self.address + self.bytes, other.address + other.bytes
+        return max(self.address, other.address) < min(ends)
 
     @property
     def aligned(self) -> bool:

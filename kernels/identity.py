@@ -11,7 +11,7 @@ from typing import Any
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 # JSON of the standard library differs from RFC 8785 in two ways only; both print the shortest digits that read back.
-# Python writes an exponent below 1e-4 and from 1e16, ECMAScript below 1e-6 and from 1e21; and it writes a trailing ".0".
+# Python writes an exponent below 1e-4 and from 1e16, ECMAScript below 1e-6 and from 1e21; Python also ends in ".0".
 # Integers of 16 digits and more have to be range-checked. All three are looked for in the text, with what stands before
 # or after a number made a comma and digits made 0: five times as fast as one regular expression. A string may hold such
 # signs too; that costs time only.

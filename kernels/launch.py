@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import frozen
 
 from kernels.recipes import Recipe
 
 MAX_GRID = 2**31 - 1
+Number = Any  # an int, or a NumPy array of them
 
 
 @frozen
@@ -29,32 +31,44 @@ def _rows_by_ctas(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
     return LaunchShape(-(-rows // recipe.rows_per_cta), recipe.threads)
 
 
-# Forms of scan_original.cu: warps that take a row. The number is the kernel's `form` argument.
-_ORIGINAL_SCAN_WARPS = (1, 2, 4, 4, 8)
-_ONE_WARP, _TWO_WARPS, _FOUR_WARPS, _FOUR_WARPS_PAIRED, _EIGHT_WARPS_PAIRED = range(5)
+def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> tuple[Number, Number]:
+    """Return the warps that take a row together and the chunks they take at a step; for numbers or arrays of them."""
+    if recipe.template in _SPLITS:
+        return _SPLITS[recipe.template](rows, width, sm_count)
+    return recipe.threads // 32 // recipe.rows_per_cta, recipe.phases
 
 
-def _original_scan_form(rows: int, width: int, sm_count: int) -> int:
+# The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired warps
+# take two chunks a step.
+_PAIRED_FROM = 3
+
+
+def _original_scan_form(rows: Number, width: Number, sm_count: int) -> Number:
     """Fewer warps a row as rows abound, since each row then wastes fewer; more as a row gets long.
 
     The bounds are where the forms crossed on an H200 on 2026-11-29 (FP16, microseconds by form): 17 x 1024 takes 3.2,
-    2.2, 1.7, 2.0; 1024 x 1024 2.5, 2.4, 2.4, 3.4; 4096 x 1024 4.3, 4.7, 5.8, 9.3; 1500 x 6144 13.0, 8.5, 9.3, 8.2,
-    12.7; 300 x 3584 6.8, 3.3, 3.4, 3.1, 2.7. Eight warps without pairing won nowhere and were dropped.
+    2.2, 1.7, 2.0; 1024 x 1024 2.5, 2.4, 2.4, 3.4; 4096 x 1024 4.3, 4.7, 5.8, 9.3; 1500 x 6144 13.0, 8.5, 9.3, 8.2; 300 x
+    3584 6.8, 3.3, 3.4, 3.1, 2.7. Eight warps without pairing won nowhere and were dropped.
     """
-    rows_per_sm = rows / sm_count
-    if width > 2304:
-        return _EIGHT_WARPS_PAIRED if rows_per_sm <= 4 else _FOUR_WARPS_PAIRED
-    if width <= 256 or rows_per_sm > 16:
-        return _ONE_WARP
-    if width <= 512 or rows_per_sm > 2:
-        return _TWO_WARPS
-    return _FOUR_WARPS if width <= 1024 else _FOUR_WARPS_PAIRED
+    one = (width <= 256) | (rows > 16 * sm_count)
+    two = (width <= 512) | (rows > 2 * sm_count)
+    narrow = (1 - one) * (1 * two + (1 - two) * (2 + (width > 1024)))
+    wide = _PAIRED_FROM + (rows <= 4 * sm_count)
+    return (width <= 2304) * narrow + (width > 2304) * wide
+
+
+def _original_scan_split(rows: Number, width: Number, sm_count: int) -> tuple[Number, Number]:
+    form = _original_scan_form(rows, width, sm_count)
+    paired = 1 * (form >= _PAIRED_FROM)
+    return 2 ** (form - paired), 1 + paired
 
 
 def _original_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    warps, _ = _original_scan_split(rows, width, sm_count)
+    rows_per_cta = recipe.threads // (32 * warps)
     form = _original_scan_form(rows, width, sm_count)
-    rows_per_cta = recipe.threads // (32 * _ORIGINAL_SCAN_WARPS[form])
     return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
 
 
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {"scan_original.cu": _original_scan}
+_SPLITS: dict[str, Callable[[Number, Number, int], tuple[Number, Number]]] = {"scan_original.cu": _original_scan_split}

@@ -32,12 +32,11 @@ class Recipe:
     ----------
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
-    role : `original` (takes every legal workload) or `recipe`; the column set of the schema that prices it.
+    role : `original` (takes every legal workload) or `recipe`; the column set of the schemas that price it.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta).
     proofs : names of the proofs that make it legal, in the order in which they are tried.
-    schema : the feature schema that prices it.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
     phases : chunks of threads x items elements that share one block scan.
     experimental : admitted only where a profile says that validation earned it.
@@ -51,7 +50,6 @@ class Recipe:
     items: int
     rows_per_cta: int
     proofs: tuple[str, ...]
-    schema: str
     numerics: str
     phases: int = 1
     dtypes: tuple[str, ...] = tuple(STORAGE)
@@ -68,7 +66,6 @@ class Recipe:
             "items": self.items,
             "rows_per_cta": self.rows_per_cta,
             "proofs": list(self.proofs),
-            "schema": self.schema,
             "numerics": self.numerics,
             "phases": self.phases,
             "dtypes": list(self.dtypes),
@@ -112,7 +109,6 @@ def _scan_cub(threads: int) -> Recipe:
         items=8,
         rows_per_cta=1,
         proofs=("closed_prefix", "whole_chunks", "aligned_load"),
-        schema="scan/1",
         numerics="reordered",
         phases=_SCAN_PHASES[threads],
     )
@@ -128,7 +124,6 @@ RECIPES: tuple[Recipe, ...] = (
         items=8,
         rows_per_cta=1,
         proofs=("closed_prefix",),
-        schema="scan/1",
         numerics="bit_equal",
     ),
     *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),

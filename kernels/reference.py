@@ -1,4 +1,4 @@
-"""What a right answer is: FP64 references by form, the error bound, and the comparison. NumPy or CuPy, whichever is given.
+"""What a right answer is: FP64 references by form, the error bound, the comparison. NumPy or CuPy, whichever is given.
 
 |out - ref| <= half a unit in the last place of the storage dtype at ref + g scale, g = (d + 2) 2^-24, where scale is
 the sum of the magnitudes that enter an element and d the recipe's longest chain of FP32 additions.
@@ -31,8 +31,8 @@ REFERENCES: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {"prefix.sum": _p
 class Comparison:
     """How a result compares with its reference.
 
-    `worst_share` is the largest error as a share of the bound; `bad_finite` counts elements past it, `bad_special` those
-    whose NaN or infinity differs from the reference's.
+    `worst_share` is the largest error as a share of the bound; `bad_finite` counts elements past it, `bad_special`
+    those whose NaN or infinity differs from the reference's.
     """
 
     elements: int

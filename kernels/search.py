@@ -48,33 +48,34 @@ def search(
 ) -> Found:
     """Visit the recipes and install the one that ranks lowest, if any ranks at all.
 
-    Receipts belong to a recipe and dtype: one already in `receipts` is not queried again, and its kernel is loaded only if
-    it wins. At most two modules are held that are not in `installed`: the best so far and the current one. A recipe that
-    does not compile leaves a failed receipt; a broken driver or toolchain raises.
+    Receipts belong to a recipe and dtype: one already in `receipts` is not queried again, and its kernel is loaded only
+    if it wins. At most two modules are held that are not in `installed`: the best so far and the current one. A recipe
+    that does not compile leaves a failed receipt; a broken driver or toolchain raises.
     """
     started = time.perf_counter_ns()
     best: tuple[float, str, Recipe] | None = None
     best_kernel: driver.Kernel | None = None
     seen: list[tuple[Recipe, Receipt, bool | None]] = []
-    for recipe in recipes:
-        key = (recipe.id, dtype)
-        kernel = installed.get(key)
-        from_cache = None
-        if key not in receipts:
-            try:
-                kernel = kernel or driver.load(recipe, dtype, device)
-                receipts[key], from_cache = kernel.receipt, kernel.cubin.from_cache
-            except CompileError as error:
-                receipts[key], from_cache = driver.failed_receipt(recipe, dtype, device, error), False
-        seen.append((recipe, receipts[key], from_cache))
-        score = rank(recipe, receipts[key])
-        if score is not None and (best is None or (score, recipe.id) < best[:2]):
-            best, best_kernel = (score, recipe.id, recipe), kernel
-        del kernel  # the module of a loser goes here, on the device that owns it
-    if best is not None:
-        winner = best[2]
-        best_kernel = best_kernel or driver.load(winner, dtype, device)
-        installed[(winner.id, dtype)] = best_kernel
+    with driver.on(device):  # a module is unloaded in the context that is current, which must be its own
+        for recipe in recipes:
+            key = (recipe.id, dtype)
+            kernel = installed.get(key)
+            from_cache = None
+            if key not in receipts:
+                try:
+                    kernel = kernel or driver.load(recipe, dtype, device)
+                    receipts[key], from_cache = kernel.receipt, kernel.cubin.from_cache
+                except CompileError as error:
+                    receipts[key], from_cache = driver.failed_receipt(recipe, dtype, device, error), False
+            seen.append((recipe, receipts[key], from_cache))
+            score = rank(recipe, receipts[key])
+            if score is not None and (best is None or (score, recipe.id) < best[:2]):
+                best, best_kernel = (score, recipe.id, recipe), kernel
+            del kernel  # the module of a loser goes here
+        if best is not None:
+            winner = best[2]
+            best_kernel = best_kernel or driver.load(winner, dtype, device)
+            installed[(winner.id, dtype)] = best_kernel
     visits = tuple(Visit(receipt, _disposal(recipe, receipt, best), from_cache) for recipe, receipt, from_cache in seen)
     asked = [from_cache for _, _, from_cache in seen if from_cache is not None]
     elapsed_ns = time.perf_counter_ns() - started

@@ -1,4 +1,4 @@
-"""A decision for each of many geometries at once, as arrays: the same proofs, features, scores and steps as `select`."""
+"""A decision for each of many geometries at once, as arrays, by the proofs, features, scores and steps of `select`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from features.errors import ProgramError
-from features.proof import legal, recipes_for
+from features.proof import candidates, legal, recipes_for
 from features.schema import point
 from features.workloads import Workloads
 from kernels.recipes import Recipe
@@ -67,7 +66,7 @@ def select_batch(
     usable = None if differences else fit
     proved = np.array([_spread(legal(works, recipe), len(works)) for recipe in recipes])
     if not proved[0].all():
-        raise ProgramError(f"{recipes[0].id} cannot run this program")
+        candidates(works.at(int(proved[0].argmin())))  # raises, with the fact that failed
     clean, eligible = np.zeros_like(proved), np.zeros_like(proved)
     scores = np.full(proved.shape, np.nan)
     for i, recipe in enumerate(recipes):
@@ -118,7 +117,8 @@ def _first(ordered: tuple[tuple[str, Any], ...], count: int) -> NDArray[np.str_]
     """Return for each geometry the reason of the first step that decides."""
     codes = np.array([reason for reason, _ in ordered])
     decides = np.array([_spread(flag, count) for _, flag in ordered])
-    return codes[decides.argmax(axis=0)]
+    reasons: NDArray[np.str_] = codes[decides.argmax(axis=0)]
+    return reasons
 
 
 def _spread(flag: Any, count: int) -> Flags:

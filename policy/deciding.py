@@ -30,7 +30,7 @@ class Findings:
 
 
 def steps(found: Findings) -> tuple[tuple[str, Truth], ...]:
-    """Return the reason codes of a decision with whether each step decides, in the order of the steps; the last does."""
+    """Return the reason codes of a decision with whether each decides, in the order of the steps; the last does."""
     return (
         ("no_proved_recipe", found.none_proved),
         ("target_mismatch", found.other_target),
@@ -56,7 +56,7 @@ def covers(profile: Profile, fit: Fit | None, original: Recipe, dtype: str) -> b
 
 
 def changed(profile: Profile, original: Recipe, dtype: str, catalogue: Catalogue) -> bool:
-    """Tell whether the original is made from another source or with other options than the profile was calibrated on."""
+    """Tell whether the original is made from another source or with other options than the profile's was."""
     before = profile.recorded.get((original.id, dtype))
     now = catalogue.identity(original, dtype)
     return before is not None and (before.source, before.options) != (now.source, now.options)

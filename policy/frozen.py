@@ -1,4 +1,4 @@
-"""Frozen profiles as values: the fits in force for one target and regime, with the receipts they were calibrated with."""
+"""Frozen profiles as values: the fits in force for one target and regime, and the receipts they were made with."""
 
 from __future__ import annotations
 

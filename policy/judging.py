@@ -28,17 +28,11 @@ def judge_profile(profile: Profile) -> None:
 
 
 def _faults(profile: Profile) -> Iterator[str]:
-    texts = (profile.name, profile.regime, *profile.earned)
-    if not all(isinstance(text, str) for text in texts):
-        yield "name, regime and earned recipes must be text"
+    if not all(isinstance(text, str) for text in (profile.name, *profile.earned)):
+        yield "name and earned recipes must be text"
     if profile.regime not in REGIMES:
         yield f"regime {show(profile.regime)} is not {' or '.join(REGIMES)}"
-    for name, value in asdict(profile.target).items():
-        if name in _TARGET_COUNTS:
-            if not _is_count(value):
-                yield f"target {name} {show(value)} is not a whole number"
-        elif not isinstance(value, str):
-            yield f"target {name} {show(value)} is not text"
+    yield from _target_faults(profile.target)
     for receipt in profile.receipts:
         yield from _receipt_faults(receipt)
     if len(profile.recorded) != len(profile.receipts):
@@ -47,6 +41,15 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "two fits are of one program form"
     for fit in profile.fits:
         yield from _fit_faults(fit)
+
+
+def _target_faults(target: Target) -> Iterator[str]:
+    for name, value in asdict(target).items():
+        if name in _TARGET_COUNTS:
+            if not _is_count(value):
+                yield f"target {name} {show(value)} is not a whole number"
+        elif not isinstance(value, str):
+            yield f"target {name} {show(value)} is not text"
 
 
 def _receipt_faults(receipt: Receipt) -> Iterator[str]:

@@ -12,7 +12,7 @@ CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about three mi
 
 @frozen
 class Reason:
-    """`of` tells whether the code refuses a request, explains a decision or one recipe; some do two, by the same fact."""
+    """`of` tells whether the code refuses a request, or explains a decision or a recipe; some do two, by one fact."""
 
     code: str
     of: tuple[str, ...]
@@ -161,7 +161,7 @@ REASONS: dict[str, Reason] = {
         Reason(
             "source_changed",
             _R,
-            "The receipt was made from another source or other options than the catalogue holds or the profile was made with.",
+            "The receipt is of another source or other options than the catalogue's or the profile's.",
             "Calibrate again: a changed kernel needs a new fit.",
         ),
         Reason(

@@ -41,13 +41,16 @@ def selection_text(
 
 def _candidate(seen: Candidate) -> str:
     recipe, proof = seen.recipe, seen.proof
-    proved = isinstance(proof, Proved)
+    if isinstance(proof, Proved):
+        proved, found, refused = "true", canonical_json(proof.facts), "null"
+    else:
+        proved, found, refused = "false", "null", _refusal(proof)
     return (
         f'{{"eligible":{_FLAG[seen.eligible]},"excluded":{_refusal(seen.excluded)},'
         f'"experimental":{_FLAG[recipe.experimental]},"features":[{",".join([_feature(f) for f in seen.features])}],'
-        f'"numerics":{canonical_string(recipe.numerics)},"proof":{canonical_json(proof.facts) if proved else "null"},'
-        f'"proved":{_FLAG[proved]},"receipt":{"null" if seen.receipt is None else _receipt(seen.receipt)},'
-        f'"recipe":{canonical_string(recipe.id)},"refused":{"null" if proved else _refusal(proof)},'
+        f'"numerics":{canonical_string(recipe.numerics)},"proof":{found},'
+        f'"proved":{proved},"receipt":{"null" if seen.receipt is None else _receipt(seen.receipt)},'
+        f'"recipe":{canonical_string(recipe.id)},"refused":{refused},'
         f'"role":{canonical_string(recipe.role)},"score_us":{_optional(seen.score_us)}}}'
     )
 

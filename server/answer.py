@@ -7,19 +7,38 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernels.recipes import recipe
+from policy.selection import Selection
 from server.live import Live
 from server.node import SELECTION, Node, Stored, node_of
 
 Links = Mapping[str, str]
 
 
-def node_of_facts(facts: Mapping[str, Any], live: Live | None) -> Node:
-    """Return what is stored of a selection: the facts' canonical bytes, which name it, and what lists filter by."""
+def node_of_selection(selection: Selection, live: Live | None) -> Node:
+    """Return what is stored of a selection that was just made; its body names it."""
+    work, decision = selection.workload, selection.decision
+    return Node(
+        SELECTION,
+        selection.id,
+        selection.body,
+        observed=_observed(live),
+        parent=selection.provenance["profile"],
+        form=selection.candidates[0].recipe.form,
+        dtype=work.dtype,
+        rows=work.rows,
+        width=work.width,
+        recipe=decision.recipe,
+        reason=decision.reason,
+    )
+
+
+def node_of_facts(facts: Mapping[str, Any]) -> Node:
+    """Return what is stored of a selection that was made elsewhere, with recorded receipts."""
     work, decision = facts["workload"], facts["decision"]
     return node_of(
         SELECTION,
         facts,
-        observed=json.dumps(observed(live), separators=(",", ":")),
+        observed=_observed(None),
         parent=facts["provenance"]["profile"],
         form=recipe(facts["candidates"][0]["recipe"]).form,
         dtype=work["dtype"],
@@ -30,9 +49,10 @@ def node_of_facts(facts: Mapping[str, Any], live: Live | None) -> Node:
     )
 
 
-def observed(live: Live | None) -> dict[str, str | None]:
+def _observed(live: Live | None) -> str:
     """Return where the receipts come from; `at` is when the live GPU was asked."""
-    return {"receipts": "recorded" if live is None else "live", "at": None if live is None else live.at}
+    facts = {"receipts": "recorded" if live is None else "live", "at": None if live is None else live.at}
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def links_of(selection_id: str, provenance: Mapping[str, Any], dtype: str) -> Links:

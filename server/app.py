@@ -18,7 +18,7 @@ from features.errors import FeatureError
 from kernels.errors import KernelError
 from policy.errors import PolicyError
 from policy.profile import Profile, bundled_profiles
-from server import database
+from server import database, page
 from server.access import permitted
 from server.asking import Asking
 from server.body import ClientGone
@@ -28,7 +28,6 @@ from server.importing import import_bundled
 from server.live import LiveSource, this_machine
 from server.metrics import Metrics
 from server.openapi import document
-from server import page
 from server.profiles import known_profiles, profile_node
 from server.routes import catalogue, chain, evidence, fits, health, residuals, samples, selections
 from server.settings import Settings

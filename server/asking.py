@@ -11,7 +11,7 @@ from attrs import field, frozen
 from kernels.receipt import Receipt
 from kernels.recipes import Recipe
 from policy.select import ReceiptSource, recorded, select
-from server.answer import Links, answer_bytes, links_of, node_of_facts
+from server.answer import Links, answer_bytes, links_of, node_of_selection
 from server.ask import ask_of
 from server.live import Live
 from server.metrics import Metrics
@@ -84,9 +84,7 @@ class Asking:
         selection = select(ask.workload, choice.target, choice.profile, receipts, forced=ask.recipe or None)
         self.metrics.decided(selection.decision.reason)
         links = links_of(selection.id, selection.provenance, ask.workload.dtype)
-        node = node_of_facts(selection.facts, choice.live)
-        assert node.digest == selection.id
-        return Judged(node, links)
+        return Judged(node_of_selection(selection, choice.live), links)
 
     def _remember(self, raw: bytes, answer: Answer) -> None:
         if not self.cache_entries or len(raw) > _CACHED_QUESTION_BYTES:

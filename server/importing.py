@@ -93,7 +93,7 @@ def nodes_of(packet: Packet) -> Iterator[Node]:
     if held.validation is not None:
         yield node_of("validation", held.validation, parent=held.validation["profile"])
     for facts in held.selections:
-        yield node_of_facts(facts, None)
+        yield node_of_facts(facts)
     yield from _residuals(held)
     yield node_of("packet", packet.manifest)
 

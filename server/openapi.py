@@ -43,24 +43,22 @@ def document(app: FastAPI, generated: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+    answers = operation["responses"]
+    if any(parameter["name"] == "format" for parameter in operation.get("parameters", ())):
+        answers["200"]["content"]["text/csv"] = {"schema": {"type": "string"}}
+    if method == "get" and "{" in path:
+        answers["304"] = {"description": "The client has it: it never changes"}
     problem = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
     for status in _PROBLEMS[method]:
-        operation["responses"][status] = {"description": "Problem", "content": problem}
-    for status, response in operation["responses"].items():
-        for media_type, content in response.get("content", {}).items():
-            if media_type == "application/json":
-                content["example"] = ANSWERS.get(path, _example(path, operation))
-        if status == "200" and method == "get" and "{" in path:
-            response.setdefault("description", "The resource; immutable")
-    if any(parameter["name"] == "format" for parameter in operation.get("parameters", ())):
-        operation["responses"]["200"]["content"]["text/csv"] = {"schema": {"type": "string"}}
-    if method == "get" and "{" in path:
-        operation["responses"]["304"] = {"description": "The client has it: immutable"}
+        answers[status] = {"description": "Problem", "content": problem}
+    for answer in answers.values():
+        if (content := answer.get("content", {}).get("application/json")) is not None:
+            content["example"] = ANSWERS.get(path, _example(path, operation))
     for content in operation.get("requestBody", {}).get("content", {}).values():
         content["example"] = BODIES[path]
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
-            parameter["example"] = "0" * 64
+            parameter["example"] = 1 if parameter["name"] == "seq" else "0" * 64
 
 
 def _example(path: str, operation: dict[str, Any]) -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from features.proof import form_of
 from features.program import OPS, program_of
-from features.schemas import SCHEMAS
+from features.proof import form_of
+from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, Recipe, recipes_of
@@ -64,7 +64,7 @@ def made_document(**changes: Any) -> dict[str, Any]:
     for op in OPS:
         form = form_of(program_of(op, "float32"))
         rows = recipes_of(form)
-        schema = SCHEMAS[rows[0].schema]
+        schema = schemas_of(form)[0]
         blocks = [
             {
                 "role": role,

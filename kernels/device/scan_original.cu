@@ -42,112 +42,134 @@ __device__ __forceinline__ void put(Pack &pack, const Row &row, long long at, bo
   else pack.store_masked(row.target, at, row.limit);
 }
 
-// `warps` warps take a row; `phases` chunks share one combination, whose latency is most of a step's time.
-template <int warps, int phases>
-__device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long long rows, long long width,
-                                          long long x_pitch, long long y_pitch, float (*warp_total)[2][threads / 32]) {
-  constexpr int group = warps * 32;
-  constexpr int chunk = group * items;
-  constexpr int rows_at_once = threads / group;
+// A row as its group sees it: the position of the group's next element, and what is still to do of the longest row of
+// the CTA, so that all its groups take the same steps.
+template <int phases> struct Cursor {
+  Row row;
+  long long first;
+  long long left;
+  float carry;
+  Pack next[phases];
+
+  // Whether all of the chunk at `position` lies inside the row, so that whole warps can move it.
+  template <int chunk> __device__ __forceinline__ bool full(long long position) const {
+    return position >= 0 && position + chunk <= row.limit;
+  }
+};
+
+using WarpTotals = float[2][threads / 32];
+
+template <int chunk, int phases> __device__ __forceinline__ void ahead(Cursor<phases> &at, int mine, int lane) {
+#pragma unroll
+  for (int p = 0; p < phases; ++p) {
+    const long long position = at.first + p * chunk;
+    fetch(at.next[p], at.row, position + mine, at.template full<chunk>(position), lane);
+  }
+}
+
+// Scans `count` chunks of a row after asking for those of the next step. `total` is where warps leave their totals.
+template <int warps, int count, int phases>
+__device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
+  constexpr int chunk = warps * 32 * items;
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32 % warps;
-  const int group_warp = threadIdx.x / group * warps;
-  // The same for every row of a CTA, so that they take the same steps: 0, or one element short of a vector.
+  const int group_warp = threadIdx.x / 32 - warp;
+  const int mine = threadIdx.x % (warps * 32) * items;
+
+  const long long first = at.first;
+  float value[count][items];
+#pragma unroll
+  for (int p = 0; p < count; ++p) {
+    if (at.template full<chunk>(first + p * chunk)) at.next[p].settle(lane);
+    at.next[p].widen_to(value[p]);
+  }
+  at.first += count * chunk;
+  at.left -= count * chunk;
+  if (at.left > 0) ahead<chunk>(at, mine, lane);
+
+  float inclusive[count], before[count];
+#pragma unroll
+  for (int p = 0; p < count; ++p) {
+#pragma unroll
+    for (int i = 1; i < items; ++i) value[p][i] += value[p][i - 1];
+    inclusive[p] = value[p][items - 1];
+  }
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+#pragma unroll
+    for (int p = 0; p < count; ++p) {
+      const float below = __shfl_up_sync(0xffffffffu, inclusive[p], distance);
+      if (lane >= distance) inclusive[p] += below;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < count; ++p) {
+    before[p] = __shfl_up_sync(0xffffffffu, inclusive[p], 1);
+    if (lane == 0) before[p] = 0.0f;
+  }
+  if constexpr (warps == 1) {
+#pragma unroll
+    for (int p = 0; p < count; ++p) {
+      before[p] += at.carry;
+      at.carry += __shfl_sync(0xffffffffu, inclusive[p], 31);
+    }
+  } else {
+#pragma unroll
+    for (int p = 0; p < count; ++p)
+      if (lane == 31) totals[p][group_warp + warp] = inclusive[p];
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < count; ++p) {
+      float earlier = 0.0f, total = 0.0f;
+#pragma unroll
+      for (int w = 0; w < warps; ++w) {
+        if (w == warp) earlier = total;
+        total += totals[p][group_warp + w];
+      }
+      before[p] += earlier + at.carry;
+      at.carry += total;
+    }
+  }
+
+#pragma unroll
+  for (int p = 0; p < count; ++p) {
+#pragma unroll
+    for (int i = 0; i < items; ++i) value[p][i] += before[p];
+    Pack out;
+    out.narrow_from(value[p]);
+    const long long position = first + p * chunk;
+    put(out, at.row, position + mine, at.template full<chunk>(position), lane);
+  }
+}
+
+// `warps` warps take a row; `phases` chunks share one combination, whose latency is most of a step's time. A last chunk
+// with none beside it has one to itself. Two areas for totals are used in turn: whoever writes one again has passed the
+// barrier that follows everybody's reading of it.
+template <int warps, int phases>
+__device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long long rows, long long width,
+                                          long long x_pitch, long long y_pitch, WarpTotals (&totals)[2]) {
+  constexpr int group = warps * 32;
+  constexpr int chunk = group * items;
+  constexpr long long rows_at_once = threads / group;
+  // The same for every row of a CTA: 0, or one element short of a vector.
   const bool aligned = reinterpret_cast<unsigned long long>(x) % 16 == 0 && x_pitch * sizeof(Storage) % 16 == 0;
   const long long longest = width + (aligned ? 0 : 16 / sizeof(Storage) - 1);
   int turn = 0;
 
-  for (long long base = static_cast<long long>(blockIdx.x) * rows_at_once; base < rows;
-       base += static_cast<long long>(gridDim.x) * rows_at_once) {
+  for (long long base = blockIdx.x * rows_at_once; base < rows; base += gridDim.x * rows_at_once) {
     const long long number = base + threadIdx.x / group;
-    Row row{x + number * x_pitch, y + number * y_pitch, number < rows ? width : 0, true};
-    const int offset = reinterpret_cast<unsigned long long>(row.source) % 16 / sizeof(Storage);
-    row.wide_store = reinterpret_cast<unsigned long long>(row.target) % 16 / sizeof(Storage) == offset;
-
-    const int mine = threadIdx.x % group * items;
-    long long first = -offset;
-    Pack next[phases];
-    bool next_full[phases];
-#pragma unroll
-    for (int p = 0; p < phases; ++p) {
-      const long long at = first + p * chunk;
-      next_full[p] = at >= 0 && at + chunk <= row.limit;
-      fetch(next[p], row, at + mine, next_full[p], lane);
-    }
-    float carry = 0.0f;
-    for (long long start = 0; start < longest; start += phases * chunk) {
-      float value[phases][items];
-      bool full[phases];
-#pragma unroll
-      for (int p = 0; p < phases; ++p) {
-        full[p] = next_full[p];
-        if (full[p]) next[p].settle(lane);
-        next[p].widen_to(value[p]);
-      }
-      if (start + phases * chunk < longest) {
-#pragma unroll
-        for (int p = 0; p < phases; ++p) {
-          const long long at = first + (phases + p) * chunk;
-          next_full[p] = at >= 0 && at + chunk <= row.limit;
-          fetch(next[p], row, at + mine, next_full[p], lane);
-        }
-      }
-
-      float inclusive[phases], before[phases];
-#pragma unroll
-      for (int p = 0; p < phases; ++p) {
-#pragma unroll
-        for (int i = 1; i < items; ++i) value[p][i] += value[p][i - 1];
-        inclusive[p] = value[p][items - 1];
-      }
-#pragma unroll
-      for (int distance = 1; distance < 32; distance *= 2) {
-#pragma unroll
-        for (int p = 0; p < phases; ++p) {
-          const float below = __shfl_up_sync(0xffffffffu, inclusive[p], distance);
-          if (lane >= distance) inclusive[p] += below;
-        }
-      }
-#pragma unroll
-      for (int p = 0; p < phases; ++p) {
-        before[p] = __shfl_up_sync(0xffffffffu, inclusive[p], 1);
-        if (lane == 0) before[p] = 0.0f;
-      }
-      if constexpr (warps == 1) {
-#pragma unroll
-        for (int p = 0; p < phases; ++p) {
-          before[p] += carry;
-          carry += __shfl_sync(0xffffffffu, inclusive[p], 31);
-        }
-      } else {
-        // Two areas in turn: whoever writes one again has passed the barrier that follows everybody's reading of it.
-#pragma unroll
-        for (int p = 0; p < phases; ++p)
-          if (lane == 31) warp_total[turn][p][group_warp + warp] = inclusive[p];
-        __syncthreads();
-#pragma unroll
-        for (int p = 0; p < phases; ++p) {
-          float earlier = 0.0f, total = 0.0f;
-#pragma unroll
-          for (int w = 0; w < warps; ++w) {
-            if (w == warp) earlier = total;
-            total += warp_total[turn][p][group_warp + w];
-          }
-          before[p] += earlier + carry;
-          carry += total;
-        }
-        turn ^= 1;
-      }
-
-#pragma unroll
-      for (int p = 0; p < phases; ++p) {
-#pragma unroll
-        for (int i = 0; i < items; ++i) value[p][i] += before[p];
-        Pack out;
-        out.narrow_from(value[p]);
-        put(out, row, first + p * chunk + mine, full[p], lane);
-      }
-      first += phases * chunk;
+    Cursor<phases> at;
+    at.row = Row{x + number * x_pitch, y + number * y_pitch, number < rows ? width : 0, true};
+    const int offset = reinterpret_cast<unsigned long long>(at.row.source) % 16 / sizeof(Storage);
+    at.row.wide_store = reinterpret_cast<unsigned long long>(at.row.target) % 16 / sizeof(Storage) == offset;
+    at.first = -offset;
+    at.left = longest;
+    at.carry = 0.0f;
+    ahead<chunk>(at, threadIdx.x % group * items, threadIdx.x % 32);
+    for (; at.left > (phases - 1) * chunk; turn ^= 1) step<warps, phases>(at, totals[turn]);
+    if (phases > 1 && at.left > 0) {
+      step<warps, 1>(at, totals[turn]);
+      turn ^= 1;
     }
   }
 }
@@ -158,12 +180,12 @@ __device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long lon
 extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     ROWSMITH_ENTRY(const Storage *x, Storage *y, long long rows, long long width, long long x_pitch, long long y_pitch,
                    int form) {
-  __shared__ float warp_total[2][2][threads / 32];
+  __shared__ WarpTotals totals[2];
   switch (form) {
-  case 0: return scan_rows<1, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
-  case 1: return scan_rows<2, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
-  case 2: return scan_rows<4, 1>(x, y, rows, width, x_pitch, y_pitch, warp_total);
-  case 3: return scan_rows<4, 2>(x, y, rows, width, x_pitch, y_pitch, warp_total);
-  default: return scan_rows<8, 2>(x, y, rows, width, x_pitch, y_pitch, warp_total);
+  case 0: return scan_rows<1, 1>(x, y, rows, width, x_pitch, y_pitch, totals);
+  case 1: return scan_rows<2, 1>(x, y, rows, width, x_pitch, y_pitch, totals);
+  case 2: return scan_rows<4, 1>(x, y, rows, width, x_pitch, y_pitch, totals);
+  case 3: return scan_rows<4, 2>(x, y, rows, width, x_pitch, y_pitch, totals);
+  default: return scan_rows<8, 2>(x, y, rows, width, x_pitch, y_pitch, totals);
   }
 }

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 
 from features.program import OPS, program_of
 from features.proof import PROOFS, form_of
-from features.schemas import SCHEMAS
+from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
 from kernels.recipes import RECIPES, TEMPLATES, recipes_of
 from kernels.source import catalogue_digest, identity
@@ -44,8 +44,10 @@ def recipes() -> dict[str, Any]:
             **row.facts(),
             "proofs": [{"name": name, "meaning": PROOFS[name].__doc__} for name in row.proofs],
             "chain": TEMPLATES[row.template].chain_meaning,
-            "features": SCHEMAS[row.schema].describe()["roles"][row.role],
-            "feature_schema_digest": SCHEMAS[row.schema].digest,
+            "feature_schemas": [
+                {"id": s.id, "digest": s.digest, "features": s.describe()["roles"][row.role]}
+                for s in schemas_of(row.form)
+            ],
             "sources": {dtype: identity(row, dtype).source for dtype in row.dtypes},
         }
         for row in RECIPES

@@ -27,7 +27,7 @@ from calibration.residuals import residuals
 from calibration.sources import catalogue_facts
 from features.proof import Proved, candidates
 from features.schema import point
-from features.schemas import SCHEMAS
+from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.identity import digest
 from kernels.receipt import Receipt
@@ -73,7 +73,7 @@ def true_us(workload: Workload, capacity: Mapping[tuple[str, str], int | None]) 
     times = {}
     for recipe, proof in candidates(workload):
         if isinstance(proof, Proved):
-            schema = SCHEMAS[recipe.schema]
+            schema = schemas_of(recipe.form)[0]
             at = point(workload, recipe, capacity[recipe.id, workload.dtype], H200)
             values = schema.vector(recipe.role, at)
             times[recipe.id] = sum(
@@ -193,7 +193,7 @@ def planted_contents(noise: float = 0.01) -> Contents:
         receipts=known,
         cohort=cohort,
         fits=tuple(fits),
-        crossvalidation=crossvalidation_document(designs, {f["form"]: f["dtype_sharing"] for f in fits}),
+        crossvalidation=crossvalidation_document(designs, fits),
         profile=document,
         validation_records=judged,
         validation=judge(profile.digest, judged, selections, (150_000, 180_000, 160_000)),

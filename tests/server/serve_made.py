@@ -1,4 +1,4 @@
-"""Serves the made-up profile by the real server, for tests that need a process: python -m tests.server.serve_made FILE."""
+"""Serves the made-up profile in a process of its own: python -m tests.server.serve_made FILE."""
 
 from __future__ import annotations
 
@@ -21,6 +21,5 @@ def free_port() -> int:
 
 if __name__ == "__main__":
     settings = settings_for(Path(sys.argv[1]).parent, port=free_port(), log_level="warning")
-    serving.create_app = lambda given: create_app(given, live=no_gpu, profiles=only_made)  # type: ignore[assignment]
     print(f"http://{settings.host}:{settings.port}", flush=True)
-    serving.serve(settings)
+    serving.serve(settings, create_app(settings, live=no_gpu, profiles=only_made))

@@ -27,7 +27,7 @@ from tests.made import made_profile
 
 with warnings.catch_warnings():  # Starlette prefers httpx2, a fork that nothing else here needs
     warnings.simplefilter("ignore")
-    from starlette.testclient import TestClient as TestClient
+    from starlette.testclient import TestClient
 
 ROOT = Path(__file__).parents[2]
 QUESTION: dict[str, Any] = {"op": "scan", "shape": [128, 8192], "dtype": "float16"}

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 from kernels.identity import digest
 from server.settings import Settings
 from tests.server.service import QUESTION, ROOT, TestClient, serving
@@ -79,7 +78,9 @@ for rows in (1, 127, 4096):
 def test_twenty_fresh_processes_decide_the_same_bytes(tmp_path: Path) -> None:
     """No hash seed, clock or order of arrival enters a decision (pytorch#189121)."""
     children = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, stdout=subprocess.PIPE, env={"PYTHONHASHSEED": str(n)})
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], cwd=ROOT, stdout=subprocess.PIPE, env={"PYTHONHASHSEED": str(n)}
+        )
         for n in range(20)
     ]
     answers = {child.communicate()[0] for child in children}

@@ -143,6 +143,7 @@ def test_samples_and_residuals_are_csv_too(service: TestClient, answer: dict[str
 
 def test_residuals_are_filtered(service: TestClient, answer: dict[str, Any], held: packet.Packet) -> None:
     """By set, recipe and geometry, and by the validation that they belong to."""
+
     def count(**wanted: str) -> int:
         return sum(all(line[name] == value for name, value in wanted.items()) for line in held.contents.residuals)
 
@@ -191,7 +192,17 @@ def test_selections_of_the_validation_are_stored_and_replayed(service: TestClien
 
 def test_every_list_has_its_items_at_their_addresses(service: TestClient) -> None:
     """Whatever is listed can be fetched, and leads on to things that there are."""
-    for kind in ("packets", "profiles", "fits", "cohorts", "receipts", "validations", "environments", "plans", "sources"):
+    for kind in (
+        "packets",
+        "profiles",
+        "fits",
+        "cohorts",
+        "receipts",
+        "validations",
+        "environments",
+        "plans",
+        "sources",
+    ):
         items = list(pages(service, f"/v1/{kind}"))
         assert items, kind
         found = service.get(items[0]["links"]["self"]).json()
@@ -200,9 +211,7 @@ def test_every_list_has_its_items_at_their_addresses(service: TestClient) -> Non
             assert service.request(method, address).status_code == 200, (kind, name, address)
 
 
-def test_a_profile_with_a_repeated_regression_is_never_active_by_default(
-    tmp_path: Path, held: packet.Packet
-) -> None:
+def test_a_profile_with_a_repeated_regression_is_never_active_by_default(tmp_path: Path, held: packet.Packet) -> None:
     """It can be asked for by name."""
     from server.node import node_of
 

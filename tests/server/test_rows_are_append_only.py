@@ -9,6 +9,9 @@ import pytest
 from server.settings import Settings
 from tests.server.service import QUESTION, TestClient, opened, serving
 
+INTO = "INTO nodes (seq, kind, digest, body, stored_at_ms, prev, head)"
+LAST_HEAD = "(SELECT head FROM nodes ORDER BY seq DESC LIMIT 1)"
+UPSERT = "ON CONFLICT (kind, digest) DO UPDATE SET body = '{}'"
 STATEMENTS = [
     "UPDATE nodes SET body = '{}'",
     "UPDATE nodes SET stored_at_ms = 0 WHERE seq = 1",
@@ -16,13 +19,9 @@ STATEMENTS = [
     "DELETE FROM nodes",
     "DELETE FROM nodes WHERE seq = (SELECT max(seq) FROM nodes)",
     "INSERT OR REPLACE INTO nodes SELECT * FROM nodes WHERE seq = 1",
-    "REPLACE INTO nodes (seq, kind, digest, body, stored_at_ms, prev, head) "
-    "SELECT 1 + max(seq), kind, digest, '{}', 0, (SELECT head FROM nodes ORDER BY seq DESC LIMIT 1), head FROM nodes",
-    "INSERT INTO nodes (seq, kind, digest, body, stored_at_ms, prev, head) "
-    "SELECT 7, 'x', digest, '{}', 0, prev, head FROM nodes WHERE seq = 1",
-    "INSERT INTO nodes (seq, kind, digest, body, stored_at_ms, prev, head) "
-    "SELECT 0, kind, digest, '{}', 0, prev, head FROM nodes WHERE seq = 1 "
-    "ON CONFLICT (kind, digest) DO UPDATE SET body = '{}'",
+    f"REPLACE {INTO} SELECT 1 + max(seq), kind, digest, '{{}}', 0, {LAST_HEAD}, head FROM nodes",
+    f"INSERT {INTO} SELECT 7, 'x', digest, '{{}}', 0, prev, head FROM nodes WHERE seq = 1",
+    f"INSERT {INTO} SELECT 0, kind, digest, '{{}}', 0, prev, head FROM nodes WHERE seq = 1 {UPSERT}",
 ]
 
 

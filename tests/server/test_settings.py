@@ -1,6 +1,8 @@
 """Settings come from the environment, are documented, and listen on loopback only."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,14 @@ def test_every_setting_is_documented_with_its_default() -> None:
     for name, field in fields.items():
         if field.default_factory is None:
             assert rows[f"ROWSMITH_{name.upper()}"] == str(field.default), name
+
+
+def test_the_command_fails_in_one_line(tmp_path: Path) -> None:
+    """No traceback: what is wrong, and which command mends it."""
+    environment = {"XDG_DATA_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "rowsmith", "serve", "--port", "0"]
+    child = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert child.returncode == 1
+    (line,) = child.stderr.splitlines()
+    assert line.startswith("error: there is no database at")
+    assert "rowsmith db upgrade" in line

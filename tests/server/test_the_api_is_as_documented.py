@@ -97,5 +97,3 @@ def test_lists_are_filtered_and_paged(service: TestClient) -> None:
         cursor = f"&cursor={page['next']}" if page["next"] else None
     assert seen == list(range(7, 0, -1))
     assert service.get("/v1/selections?recipe=none-such").json()["items"] == []
-
-

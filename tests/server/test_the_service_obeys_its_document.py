@@ -1,4 +1,4 @@
-"""Generated requests, good and bad, to every operation of a real server: each answer is one that the document allows."""
+"""Generated requests, good and bad, to every operation of a real server: each answer is one the document allows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +10,13 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as limits
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
 
 from tests.server.service import QUESTION, fresh, process
 
+# What a document cannot say is judged by the service: which cursors, digests and names there are, which strides fit.
+# A batch is answered as a whole, and each bad item within it.
+LEFT_OUT = {"": ["positive_data_acceptance"], "POST /v1/selections:batch": ["negative_data_rejection"]}
 EXAMPLES_AN_OPERATION = 12  # for each mode: about 20 s in all
 
 
@@ -33,14 +37,16 @@ def test_every_operation(address: str, mode: GenerationMode) -> None:
     for found in schema.get_all_operations():
         operation = found.ok()
         try:
-            ask(operation.as_strategy(generation_mode=mode), address)
+            left_out = CHECKS.get_by_names(LEFT_OUT[""] + LEFT_OUT.get(operation.label, []))
+            ask(operation.as_strategy(generation_mode=mode), address, left_out)
         except Unsatisfiable:  # what takes nothing, or any text in its path, cannot be asked wrongly
             assert mode is GenerationMode.NEGATIVE, operation.label
-            assert not (operation.query or operation.body), operation.label
+            assert not operation.query, operation.label
+            assert not operation.body, operation.label
     assert httpx.get(f"{address}/readyz").status_code == 200
 
 
-def ask(strategy: Any, address: str) -> None:
+def ask(strategy: Any, address: str, left_out: list[Any]) -> None:
     """Ask one operation with what Hypothesis makes of its document."""
 
     @limits(
@@ -53,6 +59,6 @@ def ask(strategy: Any, address: str) -> None:
     )
     @given(case=strategy)
     def run(case: Any) -> None:
-        case.call_and_validate(base_url=address)
+        case.call_and_validate(base_url=address, excluded_checks=left_out)
 
     run()

@@ -75,7 +75,7 @@ def test_a_foreign_database_is_refused_and_not_touched(tmp_path: Path, statement
     with pytest.raises(ServerError, match="not a rowsmith database"):
         database.upgrade(settings)
     assert settings.database_path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["rowsmith.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["rowsmith.db"]
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
@@ -143,7 +143,9 @@ def test_without_wal_the_service_works(settings: Settings, monkeypatch: pytest.M
     """Slower, and durable all the same; /readyz shows version and mode."""
     monkeypatch.setattr(database, "journal_mode", lambda version: "DELETE")
     with serving(settings) as client:
-        assert client.post("/v1/selections", json={"op": "scan", "shape": [3, 4], "dtype": "float32"}).status_code == 201
+        assert (
+            client.post("/v1/selections", json={"op": "scan", "shape": [3, 4], "dtype": "float32"}).status_code == 201
+        )
         found = client.get("/readyz").json()["database"]
     assert (found["journal_mode"], found["sqlite"]) == ("delete", sqlite.sqlite_version)
 

@@ -1,0 +1,65 @@
+"""Short ways to ask the made-up profile, for the tests beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from features.workload import workload
+from kernels.receipt import Receipt
+from kernels.recipes import ORIGINAL, RECIPES, Recipe
+from kernels.target import Target
+from policy.catalogue import Catalogue, ReceiptSource, recorded
+from policy.profile import Profile, profile_from_document
+from policy.select import select
+from policy.selection import Selection
+from tests.made import H200, made_document, made_profile
+
+
+def ask(
+    rows: int,
+    width: int,
+    dtype: str = "float16",
+    *,
+    profile: Profile | None = None,
+    target: Target = H200,
+    receipts: ReceiptSource | None = None,
+    catalogue: Catalogue | None = None,
+    forced: str | None = None,
+    **layout: Any,
+) -> Selection:
+    """Return the decision on a scan, from the made-up profile's recorded receipts where nothing else is said."""
+    profile = profile or made_profile()
+    work = workload("scan", (rows, width), dtype, **layout)
+    return select(work, target, profile, receipts or recorded(profile), catalogue=catalogue, forced=forced)
+
+
+def with_receipts(change: Callable[[Receipt], Receipt | None], profile: Profile | None = None) -> ReceiptSource:
+    """Return a source whose answers are the recorded ones after `change`; the original's are left alone."""
+    known = recorded(profile or made_profile())
+
+    def source(recipe: Recipe, dtype: str) -> Receipt | None:
+        receipt = known(recipe, dtype)
+        return receipt if receipt is None or recipe.role == ORIGINAL else change(receipt)
+
+    return source
+
+
+def profile_with(
+    *,
+    original: list[float] | None = None,
+    recipe: list[float] | None = None,
+    ranges: dict[str, list[list[float]]] | None = None,
+    **changes: Any,
+) -> Profile:
+    """Return the made-up profile with other coefficients, ranges (by role) or members."""
+    document = made_document(**changes)
+    for fit in document["fits"]:
+        for block in fit["blocks"]:
+            coefficients = original if block["role"] == ORIGINAL else recipe
+            block["coefficients"] = coefficients or block["coefficients"]
+            block["ranges"] = (ranges or {}).get(block["role"], block["ranges"])
+    return profile_from_document(document)
+
+
+SCAN_IDS = [row.id for row in RECIPES if row.form == "prefix.sum" and row.role != ORIGINAL]
