@@ -1,4 +1,4 @@
-"""Over HTTP, with the load generator on the same cores: known and new selections, one and many at a time, and growth."""
+"""Over HTTP, load generator on the same cores: known and new selections, one and many at a time, and growth."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
@@ -19,8 +19,7 @@ from kernels.target import Target
 Number = Any  # an int or float, or a NumPy array of them: the feature functions are written for both
 
 
-@frozen(eq=False, slots=True)
-class Point:
+class Point(NamedTuple):
     """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
 
     Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_warps` warps
@@ -60,6 +59,7 @@ class Schema:
     id: str
     form: str
     roles: Mapping[str, tuple[Feature, ...]]
+    needs_capacity: frozenset[str] = frozenset()
 
     def describe(self) -> dict[str, Any]:
         """Return the table as JSON-ready facts."""

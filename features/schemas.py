@@ -61,13 +61,14 @@ SCAN_1 = Schema(
             ),
         ),
     },
+    needs_capacity=frozenset({RECIPE}),
 )
 
 # scan/2 prices a kernel by what it waits for. Bounds below are of an H200, 2026-11-29, from training cohorts.
 
-# Bytes that an SM moves while one step of a CTA waits for memory and barriers (0.27 us at 49 bytes/ns are 13 KiB; 8 to 32
-# KiB were tried, and regret at held-out geometries was flat from 13 to 18).
-STEP_BYTES = 16 * 2**10
+# Bytes that an SM moves while one step of a CTA waits for memory and barriers: 0.27 us at 49 bytes/ns are 13 KiB. Of 8
+# to 32 KiB, regret at held-out geometries was lowest, and flat, from 13 to 18.
+STEP_BYTES = 14 * 2**10
 # Beyond this share of L2 a buffer that is read and written again and again comes from DRAM: 33 MiB ran at L2 speed and
 # 49 MiB did not, of 60.
 L2_SHARE = 0.75
@@ -108,6 +109,10 @@ def _warps_issued(p: Point) -> Number:
     return _ctas(p) * _row_chunks(p) * (p.threads // p.warp_threads) / p.sm_count
 
 
+def _masked_lanes(p: Point) -> Number:
+    return _ctas(p) * (_steps(p) * p.row_phases * _chunk(p) - p.width) / p.sm_count
+
+
 def _warp_totals(p: Point) -> Number:
     return ceil_div(_ctas(p), p.sm_count) * _row_chunks(p) * (p.threads // p.warp_threads) * p.row_warps
 
@@ -126,7 +131,7 @@ _SCAN_2 = (
         "waiting",
         "MiB/SM",
         "what an SM could have moved while its CTAs wait at steps, beyond what it moves",
-        "max(0, H P max(16384, 16 b T f) - 2 b R N / S) / 2^20",
+        "max(0, H P max(14336, 16 b T f) - 2 b R N / S) / 2^20",
         _waiting,
     ),
     Feature(
@@ -164,8 +169,20 @@ _SCAN_2 = (
         "ceil(C / S) J (T / w) W",
         _warp_totals,
     ),
+    Feature(
+        "masked_lanes",
+        "elements/SM",
+        "elements past the end of a row that the steps of CTAs reach, over SMs",
+        "C (8 w W f P - N) / S",
+        _masked_lanes,
+    ),
 )
-SCAN_2 = Schema(id="scan/2", form="prefix.sum", roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2})
+SCAN_2 = Schema(
+    id="scan/2",
+    form="prefix.sum",
+    roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2},
+    needs_capacity=frozenset({ORIGINAL, RECIPE}),
+)
 
 # In the order of publication.
 SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2)}

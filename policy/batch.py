@@ -67,11 +67,14 @@ def select_batch(
     proved = np.array([_spread(legal(works, recipe), len(works)) for recipe in recipes])
     if not proved[0].all():
         candidates(works.at(int(proved[0].argmin())))  # raises, with the fact that failed
+    standings = [
+        standing(recipe, works.dtype, target, profile, usable, receipts, catalogue) if proved[i].any() else None
+        for i, recipe in enumerate(recipes)
+    ]
     clean, eligible = np.zeros_like(proved), np.zeros_like(proved)
     scores = np.full(proved.shape, np.nan)
-    for i, recipe in enumerate(recipes):
-        if proved[i].any():
-            stands = standing(recipe, works.dtype, target, profile, usable, receipts, catalogue)
+    for i, stands in enumerate(standings):
+        if stands is not None:
             clean[i] = proved[i] & (stands.excluded is None)
             scores[i] = _scores(works, target, stands, clean[i])
             eligible[i] = ~np.isnan(scores[i]) & (stands.unearned is None)
@@ -82,6 +85,7 @@ def select_batch(
         other_target=bool(differences),
         no_fit=not covers(profile, fit, recipes[0], works.dtype),
         original_changed=changed(profile, recipes[0], works.dtype, catalogue),
+        original_unknown=_is_unknown(standings[0]),
         none_clean=~clean[1:].any(axis=0),
         original_outside=np.isnan(scores[0]),
         none_eligible=~eligible[1:].any(axis=0),
@@ -89,6 +93,10 @@ def select_batch(
     )
     reasons = _first(steps(found), len(works))
     return Choices(recipes, np.where(reasons == "admitted", best, 0), reasons, scores)
+
+
+def _is_unknown(original: Standing | None) -> bool:
+    return original is not None and original.unpriced is not None and original.unpriced.code == "resource_unknown"
 
 
 def _scores(works: Workloads, target: Target, stands: Standing, wanted: Flags) -> NDArray[np.float64]:

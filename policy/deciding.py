@@ -23,6 +23,7 @@ class Findings:
     other_target: Truth
     no_fit: Truth
     original_changed: Truth
+    original_unknown: Truth
     none_clean: Truth
     original_outside: Truth
     none_eligible: Truth
@@ -36,6 +37,7 @@ def steps(found: Findings) -> tuple[tuple[str, Truth], ...]:
         ("target_mismatch", found.other_target),
         ("no_fit", found.no_fit),
         ("original_changed", found.original_changed),
+        ("original_unknown", found.original_unknown),
         ("no_eligible_recipe", found.none_clean),  # resources: every receipt excludes
         ("outside_calibrated_domain", found.original_outside),
         ("no_eligible_recipe", found.none_eligible),  # domain: no clean recipe lies inside, or is priced, or earned

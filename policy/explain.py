@@ -71,6 +71,11 @@ def _original_changed(story: Story) -> str:
     )
 
 
+def _original_unknown(story: Story) -> str:
+    assert story.original.excluded is not None
+    return f"{story.kept}: {story.original.excluded.fact}, so there is nothing to compare with."
+
+
 def _outside(story: Story) -> str:
     assert story.original.excluded is not None
     return f"{story.kept}: its {story.original.excluded.fact}."
@@ -98,4 +103,5 @@ _SENTENCES: dict[str, Callable[[Story], str]] = {
     "outside_calibrated_domain": _outside,
     "no_fit": _no_fit,
     "original_changed": _original_changed,
+    "original_unknown": _original_unknown,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from features.errors import Refused, show
+from kernels.recipes import ORIGINAL
 from policy.errors import RequestError
 from policy.selection import Candidate, Decision
 
@@ -17,7 +18,7 @@ def force(seen: tuple[Candidate, ...], policy: Decision, forced: str) -> Decisio
         raise RequestError(f"recipe {show(forced)} is none of this program's; use one of {known}")
     if isinstance(named.proof, Refused):
         raise RequestError(f"recipe {forced} is not legal here: {named.proof.fact}")
-    if named.excluded is not None and not named.clean:
+    if named.excluded is not None and not named.clean and named.recipe.role != ORIGINAL:
         raise RequestError(f"recipe {forced} has no clean receipt: {named.excluded.fact}")
     return evolve(
         policy,

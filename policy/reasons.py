@@ -73,6 +73,12 @@ REASONS: dict[str, Reason] = {
             "The original is made from another source or with other options than the profile was calibrated with.",
             "Calibrate again, or use the release that the profile came with.",
         ),
+        Reason(
+            "original_unknown",
+            _D,
+            "The schema asks for the original's capacity and its receipt does not tell it, so it has no score.",
+            "Query the receipts again with rowsmith doctor.",
+        ),
         Reason("forced", _D, "The request named the recipe.", "Leave the recipe out to ask the policy."),
         Reason(
             "width_not_divisible",

@@ -57,7 +57,7 @@ def _candidate(seen: Candidate) -> str:
 
 def _feature(feature: Priced) -> str:
     name, value, unit = feature
-    return f'{{"name":{canonical_string(name)},"unit":{canonical_string(unit)},"value":{canonical_number(value)}}}'
+    return f'{{{_label(name, unit)},"value":{canonical_number(value)}}}'
 
 
 def _refusal(refused: Refused | None) -> str:
@@ -76,7 +76,12 @@ def _workload(workload: Workload) -> str:
     )
 
 
-# Receipts and programs are few. Targets come from requests, so what is kept of them is bounded.
+# Receipts, programs and features are few. Targets come from requests, so what is kept of them is bounded.
+@lru_cache(maxsize=1024)
+def _label(name: str, unit: str) -> str:
+    return f'"name":{canonical_string(name)},"unit":{canonical_string(unit)}'
+
+
 @lru_cache(maxsize=4096)
 def _receipt(receipt: Receipt) -> str:
     return canonical_json(receipt.facts())

@@ -107,6 +107,7 @@ def _decide(
         other_target=bool(differences),
         no_fit=not covers(profile, fit, original.recipe, workload.dtype),
         original_changed=changed(profile, original.recipe, workload.dtype, catalogue),
+        original_unknown=original.excluded is not None and original.excluded.code == "resource_unknown",
         none_clean=not any(c.clean for c in others),
         original_outside=original.score_us is None,
         none_eligible=best is None,

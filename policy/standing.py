@@ -28,8 +28,8 @@ class Pricing:
 class Standing:
     """One recipe of a program and dtype, on one target, under one profile.
 
-    `excluded` is what its receipt says against it, `unpriced` that the fit has no coefficients for its role, `unearned`
-    that it is scored and may not be admitted. `pricing` is None where no score may be given.
+    `excluded` is what its receipt says against it, `unpriced` why the fit does not price it, `unearned` why it may not
+    be admitted whatever its score. `pricing` is None where no score may be given.
     """
 
     recipe: Recipe
@@ -62,13 +62,26 @@ def standing(
         excluded = exclusion(recipe, dtype, receipt, calibrated, catalogue.identity(recipe, dtype), target)
     elif receipt is not None and receipt.failure is not None:
         raise PolicyError(f"{recipe.id} for {dtype} cannot be compiled ({receipt.failure}); run rowsmith doctor")
-    pricing = None if fit is None else _pricing(recipe, dtype, fit)
-    if fit is not None and pricing is None:
-        unpriced = Refused("no_fit", f"the profile's fit has no coefficients for {recipe.id} in {dtype}")
+    pricing = None
+    if fit is not None:
+        unpriced = _unpriced(recipe, dtype, receipt, fit)
+        pricing = None if unpriced is not None else _pricing(recipe, dtype, fit)
     if recipe.experimental and recipe.id not in profile.earned:
         fact = f"{recipe.id} is experimental and profile {profile.name} has not earned it"
         unearned = Refused("experimental_not_earned", fact)
     return Standing(recipe, receipt, excluded, unpriced, pricing, unearned)
+
+
+def _unpriced(recipe: Recipe, dtype: str, receipt: Receipt | None, fit: Fit) -> Refused | None:
+    """Return why a fit does not price a recipe. A capacity that a schema asks for is known of every clean receipt."""
+    if fit.block(recipe.role, dtype) is None:
+        return Refused("no_fit", f"the profile's fit has no coefficients for {recipe.id} in {dtype}")
+    needed = recipe.role in SCHEMAS[fit.feature_schema].needs_capacity
+    if needed and (receipt is None or (receipt.resident_ctas_per_sm or 0) < 1):
+        return Refused(
+            "resource_unknown", f"{fit.feature_schema} asks for the capacity of {recipe.id}, which is unknown"
+        )
+    return None
 
 
 def _pricing(recipe: Recipe, dtype: str, fit: Fit) -> Pricing | None:

@@ -26,13 +26,19 @@ class Kind:
         return f"/v1/{self.path}/{digest}"
 
 
+def _name(here: str) -> str:
+    return here.rpartition("/")[2]
+
+
 def _none(here: str, document: Document) -> dict[str, str]:
     return {}
 
 
 def _packet(here: str, document: Document) -> dict[str, str]:
-    parts = document["parts"]
-    return {part["name"]: f"/v1/files/{part['sha256']}" for part in parts if part["name"].startswith("sources/")}
+    held = ("cohorts", "environments", "plans", "crossvalidations")
+    sources = [part for part in document["parts"] if part["name"].startswith("sources/")]
+    lists = {path: f"/v1/{path}?parent={_name(here)}" for path in held}
+    return {**lists, **{part["name"]: f"/v1/files/{part['sha256']}" for part in sources}}
 
 
 def _source(here: str, document: Document) -> dict[str, str]:
@@ -45,7 +51,9 @@ def _receipt(here: str, document: Document) -> dict[str, str]:
 
 def _profile(here: str, document: Document) -> dict[str, str]:
     fits = {f"fit {fit['form']}": f"/v1/fits/{fit['digest']}" for fit in document["fits"]}
-    return {**fits, "selections": f"/v1/selections?profile={here.rpartition('/')[2]}"}
+    name = _name(here)
+    lists = {"validations": f"/v1/validations?parent={name}", "selections": f"/v1/selections?profile={name}"}
+    return {**fits, **lists}
 
 
 def _fit(here: str, document: Document) -> dict[str, str]:
@@ -55,11 +63,12 @@ def _fit(here: str, document: Document) -> dict[str, str]:
 
 def _cohort(here: str, document: Document) -> dict[str, str]:
     own = {name: f"{here}/{name}" for name in ("geometries", "samples", "receipts")}
-    return {**own, "environment": f"/v1/environments/{document['environment']}"}
+    fits = f"/v1/fits?parent={_name(here)}"
+    return {**own, "fits": fits, "environment": f"/v1/environments/{document['environment']}"}
 
 
 def _geometry(here: str, document: Document) -> dict[str, str]:
-    return {"samples": f"{here}/samples", "residuals": f"/v1/residuals?geometry={here.rpartition('/')[2]}"}
+    return {"samples": f"{here}/samples", "residuals": f"/v1/residuals?geometry={_name(here)}"}
 
 
 def _validation(here: str, document: Document) -> dict[str, str]:

@@ -82,21 +82,30 @@ template <typename Storage, int N> struct alignas(16) Pack {
     for (int v = 0; v < vectors; ++v) vector(v) = make_uint4(0, 0, 0, 0);
   }
 
-  // Elements whose position, first + i, lies outside [0, limit) read as zero.
+  // Elements whose position, first + i, lies outside [0, limit) read as zero. The two positions are reduced to indices of
+  // this pack once: comparing 64-bit positions at each element made the code twice as long, and a short row pays for that.
   __device__ __forceinline__ void load_masked(const Storage *row, long long first, long long limit) {
+    const int low = first_inside(first), high = end_inside(first, limit);
+    const Storage *source = row + first;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const long long at = first + i;
-      element[i] = (at >= 0 && at < limit) ? row[at] : narrow<Storage>(0.0f);
-    }
+    for (int i = 0; i < N; ++i) element[i] = i >= low && i < high ? source[i] : narrow<Storage>(0.0f);
   }
 
   __device__ __forceinline__ void store_masked(Storage *row, long long first, long long limit) const {
+    const int low = first_inside(first), high = end_inside(first, limit);
+    Storage *target = row + first;
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const long long at = first + i;
-      if (at >= 0 && at < limit) row[at] = element[i];
-    }
+    for (int i = 0; i < N; ++i)
+      if (i >= low && i < high) target[i] = element[i];
+  }
+
+  static __device__ __forceinline__ int first_inside(long long first) {
+    return first >= 0 ? 0 : first < -N ? N : static_cast<int>(-first);
+  }
+
+  static __device__ __forceinline__ int end_inside(long long first, long long limit) {
+    const long long end = limit - first;
+    return end <= 0 ? 0 : end > N ? N : static_cast<int>(end);
   }
 
   __device__ __forceinline__ void widen_to(float (&value)[N]) const {

@@ -67,8 +67,8 @@ template <int chunk, int phases> __device__ __forceinline__ void ahead(Cursor<ph
   }
 }
 
-// Scans `count` chunks of a row after asking for those of the next step. `total` is where warps leave their totals.
-template <int warps, int count, int phases>
+// Scans the next `phases` chunks of a row after asking for those that follow. `totals` is where warps leave theirs.
+template <int warps, int phases>
 __device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
   constexpr int chunk = warps * 32 * items;
   const int lane = threadIdx.x % 32;
@@ -77,19 +77,19 @@ __device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
   const int mine = threadIdx.x % (warps * 32) * items;
 
   const long long first = at.first;
-  float value[count][items];
+  float value[phases][items];
 #pragma unroll
-  for (int p = 0; p < count; ++p) {
+  for (int p = 0; p < phases; ++p) {
     if (at.template full<chunk>(first + p * chunk)) at.next[p].settle(lane);
     at.next[p].widen_to(value[p]);
   }
-  at.first += count * chunk;
-  at.left -= count * chunk;
+  at.first += phases * chunk;
+  at.left -= phases * chunk;
   if (at.left > 0) ahead<chunk>(at, mine, lane);
 
-  float inclusive[count], before[count];
+  float inclusive[phases], before[phases];
 #pragma unroll
-  for (int p = 0; p < count; ++p) {
+  for (int p = 0; p < phases; ++p) {
 #pragma unroll
     for (int i = 1; i < items; ++i) value[p][i] += value[p][i - 1];
     inclusive[p] = value[p][items - 1];
@@ -97,29 +97,29 @@ __device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
 #pragma unroll
   for (int distance = 1; distance < 32; distance *= 2) {
 #pragma unroll
-    for (int p = 0; p < count; ++p) {
+    for (int p = 0; p < phases; ++p) {
       const float below = __shfl_up_sync(0xffffffffu, inclusive[p], distance);
       if (lane >= distance) inclusive[p] += below;
     }
   }
 #pragma unroll
-  for (int p = 0; p < count; ++p) {
+  for (int p = 0; p < phases; ++p) {
     before[p] = __shfl_up_sync(0xffffffffu, inclusive[p], 1);
     if (lane == 0) before[p] = 0.0f;
   }
   if constexpr (warps == 1) {
 #pragma unroll
-    for (int p = 0; p < count; ++p) {
+    for (int p = 0; p < phases; ++p) {
       before[p] += at.carry;
       at.carry += __shfl_sync(0xffffffffu, inclusive[p], 31);
     }
   } else {
 #pragma unroll
-    for (int p = 0; p < count; ++p)
+    for (int p = 0; p < phases; ++p)
       if (lane == 31) totals[p][group_warp + warp] = inclusive[p];
     __syncthreads();
 #pragma unroll
-    for (int p = 0; p < count; ++p) {
+    for (int p = 0; p < phases; ++p) {
       float earlier = 0.0f, total = 0.0f;
 #pragma unroll
       for (int w = 0; w < warps; ++w) {
@@ -132,7 +132,7 @@ __device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
   }
 
 #pragma unroll
-  for (int p = 0; p < count; ++p) {
+  for (int p = 0; p < phases; ++p) {
 #pragma unroll
     for (int i = 0; i < items; ++i) value[p][i] += before[p];
     Pack out;
@@ -142,9 +142,8 @@ __device__ __forceinline__ void step(Cursor<phases> &at, WarpTotals &totals) {
   }
 }
 
-// `warps` warps take a row; `phases` chunks share one combination, whose latency is most of a step's time. A last chunk
-// with none beside it has one to itself. Two areas for totals are used in turn: whoever writes one again has passed the
-// barrier that follows everybody's reading of it.
+// `warps` warps take a row; `phases` chunks share one combination, whose latency is most of a step's time. Two areas for
+// totals are used in turn: whoever writes one again has passed the barrier that follows everybody's reading of it.
 template <int warps, int phases>
 __device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long long rows, long long width,
                                           long long x_pitch, long long y_pitch, WarpTotals (&totals)[2]) {
@@ -166,11 +165,7 @@ __device__ __forceinline__ void scan_rows(const Storage *x, Storage *y, long lon
     at.left = longest;
     at.carry = 0.0f;
     ahead<chunk>(at, threadIdx.x % group * items, threadIdx.x % 32);
-    for (; at.left > (phases - 1) * chunk; turn ^= 1) step<warps, phases>(at, totals[turn]);
-    if (phases > 1 && at.left > 0) {
-      step<warps, 1>(at, totals[turn]);
-      turn ^= 1;
-    }
+    for (; at.left > 0; turn ^= 1) step<warps>(at, totals[turn]);
   }
 }
 

@@ -76,6 +76,18 @@ def test_a_schema_says_what_its_columns_are(schema: Schema) -> None:
         assert features[0].formula == "1"
 
 
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_a_schema_says_which_roles_need_the_capacity(schema: Schema) -> None:
+    """Their columns cannot be had without it, and those of the others can."""
+    for role in schema.roles:
+        at = point(workload("scan", (128, 8192), "float16"), recipe("scan.cub128"), None, H200)
+        if role in schema.needs_capacity:
+            with pytest.raises(TypeError):
+                schema.vector(role, at)
+        else:
+            schema.vector(role, at)
+
+
 def test_the_digest_of_scan_1_covers_its_formulas() -> None:
     """A column with another formula makes another schema."""
     described = SCAN_1.describe()

@@ -1,4 +1,4 @@
-"""A source that does not compile is its recipe's failure and names the file; a missing toolchain says what brings it."""
+"""A source that does not compile is its recipe's failure and names the file; a missing toolchain, what brings it."""
 
 import sys
 from pathlib import Path

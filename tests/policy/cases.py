@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from features.schemas import SCHEMAS
 from features.workload import workload
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPES, Recipe
@@ -59,6 +60,29 @@ def profile_with(
             coefficients = original if block["role"] == ORIGINAL else recipe
             block["coefficients"] = coefficients or block["coefficients"]
             block["ranges"] = (ranges or {}).get(block["role"], block["ranges"])
+    return profile_from_document(document)
+
+
+def profile_priced_by(schema_id: str, *coefficients: float) -> Profile:
+    """Return the made-up profile with a fit of another schema; the last coefficient stands for all that follow."""
+    schema, document = SCHEMAS[schema_id], made_document()
+    document["fits"] = [
+        {
+            **fit,
+            "feature_schema": schema.id,
+            "feature_schema_digest": schema.digest,
+            "blocks": [
+                {
+                    "role": role,
+                    "dtype": "*",
+                    "coefficients": [coefficients[min(i, len(coefficients) - 1)] for i in range(len(features))],
+                    "ranges": [[0.0, 1e12] for _ in features],
+                }
+                for role, features in schema.roles.items()
+            ],
+        }
+        for fit in document["fits"]
+    ]
     return profile_from_document(document)
 
 

@@ -17,13 +17,15 @@ from features.program import Cast, Load, Prefix, Program, Store, scan
 from features.workload import Workload
 from features.workloads import workloads
 from kernels.dtypes import STORAGE
+from kernels.receipt import Receipt
+from kernels.recipes import ORIGINAL, Recipe
 from kernels.target import Target
 from policy.batch import Choices, select_batch
 from policy.catalogue import ReceiptSource, recorded
 from policy.profile import Profile
 from policy.select import select
-from tests.made import H200, made_profile
-from tests.policy.cases import profile_with, with_receipts
+from tests.made import H200, made_profile, made_receipt
+from tests.policy.cases import profile_priced_by, profile_with, with_receipts
 
 ROWS = st.integers(0, 300) | st.integers(0, 2**32)
 WIDTHS = st.integers(0, 130).map(lambda n: n * 1024) | st.integers(0, 9000) | st.integers(0, 2**20)
@@ -37,6 +39,9 @@ NARROW = profile_with(
         "recipe": [EVERYTHING, [0.001, 50.0], [16.0, 1e4], EVERYTHING],
     }
 )
+
+
+SECOND = profile_priced_by("scan/2", 1.7, 21.3, 3.1, 7.7, 0.3, 0.07, 0.011, 0.0003, 0.00007)
 
 
 def one_by_one(
@@ -58,7 +63,7 @@ def spill(receipt: Any) -> Any:
 @given(
     geometries=GEOMETRIES,
     dtype=st.sampled_from(list(STORAGE)),
-    profile=st.sampled_from([MADE, CLOSE, NARROW]),
+    profile=st.sampled_from([MADE, CLOSE, NARROW, SECOND]),
     receipts=st.sampled_from([None, spill, lambda receipt: None]),
     target=st.sampled_from([H200, H200, H200, evolve(H200, sm_count=114)]),
     alignment=st.sampled_from([16, 16, 4]),
@@ -92,6 +97,20 @@ def test_a_batch_without_a_fit_keeps_the_original(profile: Profile) -> None:
     choices = select_batch(batch, H200, profile, recorded(MADE))
     one_by_one(choices, [batch.at(0), batch.at(1)], H200, profile, recorded(MADE))
     assert list(choices.reasons) == ["no_fit", "no_proved_recipe"]
+
+
+@pytest.mark.parametrize("capacity", [None, 0])
+def test_an_original_of_unknown_capacity_is_kept(capacity: int | None) -> None:
+    """Where the schema asks for it; nothing is put in its place."""
+
+    def source(recipe: Recipe, dtype: str) -> Receipt:
+        return made_receipt(recipe, dtype, **({"resident_ctas_per_sm": capacity} if recipe.role == ORIGINAL else {}))
+
+    batch = workloads(scan("float16"), [128, 128], [8192, 3584])
+    choices = select_batch(batch, H200, SECOND, source)
+    one_by_one(choices, [batch.at(0), batch.at(1)], H200, SECOND, source)
+    assert list(choices.reasons) == ["original_unknown", "no_proved_recipe"]
+    assert select_batch(batch, H200, MADE, source).reasons[0] == "admitted"
 
 
 def test_equal_scores_go_to_the_smaller_id_as_text() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from kernels.recipes import ORIGINAL
 from policy.errors import RequestError
 from tests.made import H200
-from tests.policy.cases import SCAN_IDS, ask, profile_with, with_receipts
+from tests.policy.cases import SCAN_IDS, ask, profile_priced_by, profile_with, with_receipts
 
 
 @pytest.mark.parametrize("recipe_id", ["scan.original", *SCAN_IDS])
@@ -68,7 +67,9 @@ def test_a_recipe_can_be_forced_on_another_target() -> None:
 
 
 def test_the_original_can_be_forced_where_nothing_is_priced() -> None:
-    """An empty profile is enough to run it."""
+    """An empty profile is enough to run it, and so is a receipt that does not tell its capacity."""
     decision = ask(128, 8192, profile=profile_with(fits=[], receipts=[]), forced="scan.original").decision
     assert (decision.recipe, decision.score_us, decision.policy_reason) == ("scan.original", None, "no_fit")
-    assert ORIGINAL in decision.recipe
+    priced = profile_priced_by("scan/2", 1.0)
+    decision = ask(128, 8192, profile=priced, receipts=lambda row, dtype: None, forced="scan.original").decision
+    assert (decision.recipe, decision.score_us, decision.policy_reason) == ("scan.original", None, "original_unknown")

@@ -19,8 +19,8 @@ from kernels.recipes import ORIGINAL, RECIPES, recipe
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
 from policy.reasons import CANDIDATE, DECISION, REASONS, REQUEST
-from tests.made import H200
-from tests.policy.cases import ask, profile_with, with_receipts
+from tests.made import H200, made_receipt
+from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
@@ -96,6 +96,10 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (DECISION, "outside_calibrated_domain"): decides(profile=ORIGINAL_OUTSIDE),
     (DECISION, "no_fit"): decides(profile=profile_with(fits=[])),
     (DECISION, "original_changed"): decides(catalogue=CHANGED),
+    (DECISION, "original_unknown"): decides(
+        profile=profile_priced_by("scan/2", 1.0),
+        receipts=lambda row, dtype: made_receipt(row, dtype, resident_ctas_per_sm=None),
+    ),
     (DECISION, "forced"): decides(forced="scan.cub128"),
     (REQUEST, "shape_invalid"): rejects(()),
     (REQUEST, "layout_unsupported"): rejects((4, 8), strides=(8, 2)),

@@ -81,7 +81,8 @@ def test_catalogue(service: TestClient) -> None:
     ops = service.get("/v1/ops").json()["items"]
     assert next(op for op in ops if op["op"] == "scan")["recipes"][0] == "scan.original"
     recipes = service.get("/v1/recipes").json()
-    assert all(f["unit"] and f["formula"] for row in recipes["items"] for f in row["features"])
+    schemas = [schema for row in recipes["items"] for schema in row["feature_schemas"]]
+    assert all(f["unit"] and f["formula"] for schema in schemas for f in schema["features"])
     assert all(proof["meaning"] for row in recipes["items"] for proof in row["proofs"])
     assert all(row["meaning"] and row["remedy"] for row in service.get("/v1/reasons").json()["items"])
 
