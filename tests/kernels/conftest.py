@@ -14,7 +14,17 @@ Edit = Callable[[str, Callable[[bytes], bytes]], None]
 @pytest.fixture
 def empty_recipe() -> Recipe:
     """A recipe whose kernel does nothing; it reaches no header, so it compiles in a twentieth of a second."""
-    return Recipe("test.empty", "none", "recipe", "empty.cu", 1, 1, 1, (), "none", "bit_equal")
+    return Recipe(
+        id="test.empty",
+        form="none",
+        role="recipe",
+        template="empty.cu",
+        threads=1,
+        items=1,
+        rows_per_cta=1,
+        proofs=(),
+        numerics="bit_equal",
+    )
 
 
 @pytest.fixture

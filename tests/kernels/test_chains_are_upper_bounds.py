@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels.dtypes import STORAGE
-from kernels.launch import _ORIGINAL_SCAN_WARPS, launch_shape
+from kernels.launch import row_split
 from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
 from kernels.reference import chain
 from tests.kernels.orders import cub_order, deeper, original_order
@@ -25,10 +25,10 @@ def zeros(width: int) -> np.ndarray:
 @pytest.mark.parametrize("rows", [1, 100, 300, 1000, 3000, 100_000])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_originals_depth_stays_within_its_chain(rows: int, width: int) -> None:
-    (form,) = launch_shape(ORIGINAL_SCAN, rows, width, 132).extra
+    warps, _ = row_split(ORIGINAL_SCAN, rows, width, 132)
     bound = chain(ORIGINAL_SCAN, width)
     for offset in sorted({0, *(16 // kind.bytes - 1 for kind in STORAGE.values())}):
-        depth = original_order(zeros(width), deeper, _ORIGINAL_SCAN_WARPS[form], ORIGINAL_SCAN.items, offset)
+        depth = original_order(zeros(width), deeper, warps, ORIGINAL_SCAN.items, offset)
         assert depth.max() <= bound
 
 
@@ -44,7 +44,7 @@ def test_the_block_scans_depth_stays_within_its_chain(row: Recipe, chunks: int) 
 def test_a_chain_is_no_looser_than_a_few_additions_where_rows_are_long(row: Recipe) -> None:
     """A bound that is far above the order it bounds would pass kernels that add in a worse one."""
     width = 131072
-    warps = _ORIGINAL_SCAN_WARPS[-1] // 2 if row.role == ORIGINAL else row.threads // 32
+    warps = min(row_split(row, rows, width, 132)[0] for rows in (1, 2**20))
     order = original_order if row.role == ORIGINAL else cub_order
     depth = order(zeros(width), deeper, warps, row.items).max()
     assert chain(row, width) - depth <= 8

@@ -1,12 +1,13 @@
 """A launch covers every row, whatever the shape and the GPU, and its form is one that the kernel has."""
 
 import re
+from functools import cache
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels import launch
-from kernels.launch import MAX_GRID, launch_shape
+from kernels.launch import MAX_GRID, launch_shape, row_split
 from kernels.recipes import ORIGINAL, RECIPES, recipe
 from kernels.source import device_file
 
@@ -14,7 +15,7 @@ ORIGINAL_SCAN = recipe("scan.original")
 ROWS = st.one_of(st.integers(1, 4096), st.integers(1, 2**47))
 WIDTHS = st.one_of(st.integers(1, 8192), st.integers(1, 2**30))
 SMS = st.integers(1, 256)
-CASE = re.compile(rb"(?:case (\d+)|default):\s*return scan_rows<(\d+), (\d+)>")
+CASE = re.compile(rb"(?:case (\d+)|default):\s*return scan_rows<(\d+), (\d+)>\(")
 
 
 @given(ROWS, WIDTHS, SMS)
@@ -22,7 +23,7 @@ def test_the_originals_ctas_take_every_row_at_once_or_in_turns(rows: int, width:
     """Past the grid's limit a CTA takes further rows in turn, as the kernel's outer loop does; nothing is left over."""
     shape = launch_shape(ORIGINAL_SCAN, rows, width, sm_count)
     (form,) = shape.extra
-    rows_at_once = shape.threads // (32 * warps_of_forms()[form])
+    rows_at_once = shape.threads // (32 * forms()[form][0])
     assert 1 <= shape.ctas <= MAX_GRID
     assert rows_at_once >= 1
     assert shape.ctas * rows_at_once >= rows or shape.ctas == MAX_GRID
@@ -40,20 +41,33 @@ def test_the_ctas_of_every_other_recipe_cover_the_rows_exactly_once(rows: int, w
 @given(WIDTHS, SMS, st.integers(1, 2**30), st.integers(1, 2**30))
 def test_more_rows_never_take_more_warps_a_row(width: int, sm_count: int, some: int, more: int) -> None:
     fewer, many = sorted((some, more))
-    warps = [warps_of_forms()[launch_shape(ORIGINAL_SCAN, rows, width, sm_count).extra[0]] for rows in (fewer, many)]
+    warps = [row_split(ORIGINAL_SCAN, rows, width, sm_count)[0] for rows in (fewer, many)]
     assert warps[0] >= warps[1]
 
 
-def warps_of_forms() -> list[int]:
-    """Warps that take a row, by the number that the kernel's `switch` knows a form by."""
-    found = CASE.findall(device_file("scan_original.cu"))
+@cache
+def forms() -> tuple[tuple[int, int], ...]:
+    """Warps that take a row and chunks that they take at a step, by the number that the kernel's `switch` knows."""
+    text = device_file("scan_original.cu")
+    found = CASE.findall(text)
     assert [number for number, _, _ in found] == [*(str(i).encode() for i in range(len(found) - 1)), b""]
-    return [int(warps) for _, warps, _ in found]
+    assert len(found) == text.count(b"return scan_rows<")
+    return tuple((int(warps), int(phases)) for _, warps, phases in found)
 
 
-def test_the_launchs_table_of_forms_is_the_kernels_switch() -> None:
-    assert tuple(warps_of_forms()) == launch._ORIGINAL_SCAN_WARPS
-    assert len(CASE.findall(device_file("scan_original.cu"))) == device_file("scan_original.cu").count(b"scan_rows<")
+@given(ROWS, WIDTHS, SMS)
+def test_the_form_that_a_launch_names_is_the_split_that_the_kernel_has_there(
+    rows: int, width: int, sm_count: int
+) -> None:
+    (form,) = launch_shape(ORIGINAL_SCAN, rows, width, sm_count).extra
+    assert forms()[form] == row_split(ORIGINAL_SCAN, rows, width, sm_count)
+
+
+def test_a_split_of_many_launches_is_that_of_each() -> None:
+    rows, widths = np.array([1, 131, 132, 133, 300, 2113, 100_000]), np.array([1, 256, 513, 1024, 1025, 2304, 2305])
+    warps, phases = row_split(ORIGINAL_SCAN, rows, widths, 132)
+    one_by_one = [row_split(ORIGINAL_SCAN, int(r), int(w), 132) for r, w in zip(rows, widths, strict=True)]
+    assert list(zip(warps.tolist(), phases.tolist(), strict=True)) == one_by_one
 
 
 def test_every_form_is_used() -> None:
@@ -62,4 +76,4 @@ def test_every_form_is_used() -> None:
         for rows in (1, 132, 300, 2000, 100_000)
         for width in (1, 256, 257, 512, 513, 1024, 1025, 2304, 2305, 131072)
     }
-    assert used == set(range(len(warps_of_forms())))
+    assert used == set(range(len(forms())))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from kernels.dtypes import STORAGE, Storage
 from kernels.errors import KernelError
-from kernels.launch import _ORIGINAL_SCAN_WARPS
 from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
 from kernels.reference import BLOCK_ELEMENTS, chain, compare, half_ulp, reference
 from tests.kernels.orders import cub_order, fp32, original_order
@@ -124,7 +123,7 @@ def test_sums_in_the_documented_order_are_right(row: Recipe, kind: str, dtype: s
         assert found.worst_share <= 1
 
 
-@pytest.mark.parametrize("warps", sorted(set(_ORIGINAL_SCAN_WARPS)))
+@pytest.mark.parametrize("warps", [1, 2, 4, 8])
 @pytest.mark.parametrize("width", [1, 2, 31, 513, 2304])
 def test_sums_of_every_form_of_the_original_are_right(warps: int, width: int) -> None:
     original = recipe("scan.original")

@@ -1,0 +1,155 @@
+"""Device tensors for the tests: rows at any base and pitch inside guard bytes, filled with values or with poison."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import cupy
+import numpy as np
+from attrs import frozen
+from cupy.lib.stride_tricks import as_strided
+
+from calibration.inputs import uniform
+from kernels.driver import Kernel
+from kernels.dtypes import STORAGE, storage
+from kernels.execute import Prepared
+from kernels.guard import Span, Verdict, span
+from kernels.launch import launch_shape
+from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.reference import Comparison, compare
+
+FORM = "prefix.sum"
+ORIGINAL = original_of(FORM)
+DTYPES = tuple(STORAGE)
+CUBS = tuple(row for row in RECIPES if row is not ORIGINAL)
+GUARD_BYTES = 256
+POISON = 0xFF  # every storage dtype reads it as NaN
+Kernels = dict[tuple[str, str], Kernel]
+
+
+@frozen(eq=False, slots=False)
+class Tensor:
+    """`rows` x `width` storage elements, rows `pitch` elements apart, from byte `first` of `raw` on."""
+
+    raw: Any
+    dtype: str
+    rows: int
+    width: int
+    pitch: int
+    first: int
+
+    @property
+    def span(self) -> Span:
+        """What a launch takes."""
+        return span(int(self.raw.data.ptr) + self.first, self.rows, self.width, self.pitch, self.dtype)
+
+    @cached_property
+    def bits(self) -> Any:
+        """The elements as unsigned integers, in place."""
+        return _strided(self.raw, self)
+
+    def values(self) -> Any:
+        """Return the elements as numbers that FP64 arithmetic takes; BF16 comes widened to FP32."""
+        if self.dtype == "bfloat16":
+            return (self.bits.astype(cupy.uint32) << 16).view(cupy.float32)
+        return self.bits.view(self.dtype)
+
+    def outside_equals(self, before: Any) -> bool:
+        """Whether every byte that is no element of this tensor is what `before` (a byte, or bytes) says."""
+        elements = cupy.zeros_like(self.raw)
+        _strided(elements, self)[...] = np.iinfo(_bits(self.dtype)).max
+        return bool(cupy.all((self.raw == before) | (elements != 0)))
+
+
+def _bits(dtype: str) -> Any:
+    return np.uint16 if storage(dtype).bytes == 2 else np.uint32
+
+
+def _strided(raw: Any, tensor: Tensor) -> Any:
+    size = storage(tensor.dtype).bytes
+    length = tensor.span.bytes if raw is tensor.raw else span(0, tensor.rows, tensor.width, tensor.pitch, tensor.dtype).bytes
+    flat = raw[tensor.first : tensor.first + length].view(_bits(tensor.dtype))
+    return as_strided(flat, (tensor.rows, tensor.width), (tensor.pitch * size, size))
+
+
+def blank(dtype: str, rows: int, width: int, *, offset: int = 0, pitch: int | None = None) -> Tensor:
+    """Return a poisoned tensor whose base lies `offset` elements past a 256-byte boundary."""
+    size, pitch = storage(dtype).bytes, width if pitch is None else pitch
+    raw = cupy.empty(2 * GUARD_BYTES + (offset + rows * pitch) * size, dtype=cupy.uint8)
+    raw.fill(POISON)
+    return Tensor(raw, dtype, rows, width, pitch, GUARD_BYTES + offset * size)
+
+
+def random(dtype: str, rows: int, width: int, *, seed: int = 0, offset: int = 0, pitch: int | None = None) -> Tensor:
+    """Return a tensor of fresh values uniform in [-1, 1)."""
+    made = blank(dtype, rows, width, offset=offset, pitch=pitch)
+    refill(made, seed)
+    return made
+
+
+def refill(tensor: Tensor, seed: int) -> None:
+    """Put other random values into a tensor."""
+    drawn = uniform(tensor.dtype, tensor.rows, tensor.width, seed * 1_000_003 + tensor.rows * 131 + tensor.width)
+    tensor.bits[...] = drawn.body.view(_bits(tensor.dtype)).reshape(tensor.rows, tensor.width)
+
+
+def holding(dtype: str, values: Any, *, offset: int = 0, pitch: int | None = None) -> Tensor:
+    """Return a tensor of these NumPy values, rounded to the storage dtype."""
+    rows, width = values.shape
+    made = blank(dtype, rows, width, offset=offset, pitch=pitch)
+    made.bits[...] = cupy.asarray(host_bits(values, dtype))
+    return made
+
+
+def host_bits(values: Any, dtype: str) -> Any:
+    """Return NumPy values rounded to nearest even in a storage dtype, as unsigned integers."""
+    single = np.ascontiguousarray(values, np.float32)
+    with np.errstate(over="ignore"):
+        if dtype != "bfloat16":
+            return single.astype(dtype).view(_bits(dtype))
+    bits = single.view(np.uint32)
+    rounded = (bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(single), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def host_values(bits: Any, dtype: str) -> Any:
+    """Return what storage bits stand for, as FP32 NumPy values."""
+    if dtype == "bfloat16":
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return bits.view(dtype).astype(np.float32)
+
+
+def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
+    """Return a forced recipe with the original behind it, as the live path prepares them."""
+    made = [kernels[row.id, dtype] for row in (ORIGINAL, recipe)]
+    shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in made]
+    return Prepared(made[0], shapes[0], made[1], shapes[1])
+
+
+def run(ready: Prepared, x: Tensor, y: Tensor) -> Verdict:
+    """Run on CuPy's current stream, between two waits for the device."""
+    cupy.cuda.Device().synchronize()
+    verdict = ready.run(x.span, y.span, int(cupy.cuda.get_current_stream().ptr))
+    cupy.cuda.Device().synchronize()
+    return verdict
+
+
+def judged(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> Comparison:
+    """Run on disjoint buffers and check all but the values: verdict, guard bytes, gaps and the input.
+
+    Returns the comparison with the FP64 reference, under the bound of the recipe that ran.
+    """
+    before = x.raw.copy()
+    y.raw.fill(POISON)
+    assert run(ready, x, y) is expected
+    assert bool(cupy.array_equal(x.raw, before)), "the input changed"
+    assert y.outside_equals(POISON), "a byte outside the output changed"
+    ran = ready.chosen.recipe if expected is Verdict.RECIPE else ORIGINAL
+    return compare(cupy, FORM, ran, x.dtype, x.values(), y.values())
+
+
+def check(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> None:
+    """Run on disjoint buffers and check everything."""
+    found = judged(ready, x, y, expected)
+    assert found.right, f"{ready.chosen.recipe.id} {x.dtype} {x.rows} x {x.width}, {expected.value}: {found}"

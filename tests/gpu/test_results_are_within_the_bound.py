@@ -1,0 +1,99 @@
+"""Every recipe, on every geometry and layout that is legal for it, stays within the FP64 bound of its own chain."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels.recipes import Recipe
+from tests.gpu.tensors import CUBS, DTYPES, ORIGINAL, Kernels, blank, check, prepared, random
+
+ROWS = (1, 2, 3, 17, 64, 127, 131, 132, 133, 300, 1024)
+WIDTHS = (
+    *(1, 2, 31, 33, 127, 128, 255, 256, 257, 511, 512, 513, 1000, 1024, 1025),
+    *(2047, 2048, 2304, 2305, 2560, 3584, 4097, 8192, 50257, 131072),
+)
+MOST_ELEMENTS = 2**24
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_original_is_right_at_every_width(kernels: Kernels, sm_count: int, dtype: str, width: int) -> None:
+    for seed, rows in enumerate(ROWS):
+        if rows * width <= MOST_ELEMENTS:
+            x = random(dtype, rows, width, seed=seed)
+            check(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
+def test_every_recipe_is_right_at_every_number_of_chunks(
+    kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
+) -> None:
+    """Odd numbers of chunks too: where two share a block scan, the last one is alone."""
+    chunk = recipe.threads * recipe.items
+    for chunks in sorted({1, 2, 3, 4, 5, 7, 131072 // chunk}):
+        width = chunks * chunk
+        for seed, rows in enumerate(ROWS):
+            if rows * width <= MOST_ELEMENTS:
+                x = random(dtype, rows, width, seed=seed)
+                check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
+def test_every_recipe_takes_rows_of_a_wider_tensor(
+    kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
+) -> None:
+    """Pitches past the width, input's and output's apart; what lies between the rows is left alone."""
+    width = 2 * recipe.threads * recipe.items
+    for rows in (1, 2, 133):
+        x = random(dtype, rows, width, seed=rows, pitch=width + 8)
+        y = blank(dtype, rows, width, pitch=2 * width)
+        check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offset", range(9))
+def test_the_original_takes_any_base_and_any_pitch(kernels: Kernels, sm_count: int, dtype: str, offset: int) -> None:
+    """Input and output at offsets of their own, pitches odd and of their own; every form of the kernel is met."""
+    for rows, width in ((5, 7), (33, 256), (19, 300), (9, 1000), (6, 1025), (5, 2304), (3, 2600), (2, 9001)):
+        ready = prepared(kernels, ORIGINAL, dtype, rows, width, sm_count)
+        for y_offset in sorted({0, offset, (offset + 3) % 9}):
+            for x_gap, y_gap in ((0, 0), (1, 0), (0, 3), (5, 8)):
+                x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + x_gap)
+                check(ready, x, blank(dtype, rows, width, offset=y_offset, pitch=width + y_gap))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "width"), [(5000, 100), (2200, 300), (400, 700), (3000, 1500), (600, 4097)])
+def test_the_original_takes_odd_pitches_with_many_rows(
+    kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int
+) -> None:
+    """Rows of one CTA lie at different offsets from a vector boundary, and still take the same steps."""
+    x = random(dtype, rows, width, offset=1, pitch=width + 1)
+    check(
+        prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, blank(dtype, rows, width, offset=2, pitch=width + 3)
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "width"), [(1_000_000, 1), (1_000_000, 127), (1, 1_048_576), (1, 1_048_575)])
+def test_very_many_rows_and_very_long_ones_are_right(
+    kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int
+) -> None:
+    x = random(dtype, rows, width, seed=1)
+    check(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+
+
+@pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
+def test_every_recipe_takes_a_tensor_past_4_gib_of_offsets(kernels: Kernels, sm_count: int, recipe: Recipe) -> None:
+    """Element offsets past 2^31: the last rows of a pitched tensor, without 4 GiB of work."""
+    rows, width = 5, recipe.threads * recipe.items
+    pitch = (2**31 // (rows - 1) // 8 + 1) * 8
+    x = random("float16", rows, width, pitch=pitch)
+    check(
+        prepared(kernels, recipe, "float16", rows, width, sm_count), x, blank("float16", rows, width, pitch=width)
+    )
+    for row in (ORIGINAL, recipe):
+        y = blank("float16", rows, width, pitch=pitch)
+        check(prepared(kernels, row, "float16", rows, width, sm_count), random("float16", rows, width), y)
