@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from calibration.errors import FitError
 from calibration.fit import choose_sharing, designs_of, fit_cohort
 from calibration.nnls import RelativeNNLS, certify, objective, solve
+from features.schemas import schemas_of
 from kernels.identity import canonical_json, digest
 from tests.calibration.planted import COMMIT, ENVIRONMENT, PLANTED, planted_cohort, receipts
 from tests.made import H200
@@ -125,14 +126,15 @@ def fitted(records: tuple) -> list[dict]:  # type: ignore[type-arg]
 def test_a_cohort_gives_back_the_coefficients_that_made_it() -> None:
     """With 1 % of noise the planted coefficients return within 5 %, at any order of records."""
     records = planted_cohort(0.01)
-    (fit,) = fitted(records)
+    fit, *others = fitted(records)  # the planted times follow the first schema
+    assert [f["feature_schema"] for f in (fit, *others)] == [s.id for s in schemas_of(records[0].form)]
     assert fit["form"] == records[0].form
     for block in fit["blocks"]:
         planted = PLANTED[block["role"]]
         np.testing.assert_allclose(block["coefficients"][: len(planted)], planted, rtol=0.05)
         assert block["active"] == [c > 0 for c in block["coefficients"]]
         assert len(block["points"]) == len(block["design"]) == len(block["target_us"]) == len(block["weights"])
-    assert canonical_json(fitted(records[::-1])) == canonical_json([fit])
+    assert canonical_json(fitted(records[::-1])) == canonical_json([fit, *others])
 
 
 def test_only_what_was_measured_enters_and_the_cohort_names_everything() -> None:
@@ -142,7 +144,7 @@ def test_only_what_was_measured_enters_and_the_cohort_names_everything() -> None
     original = records[0].measurements[0]
     slower = evolve(original, recheck_ns=tuple(round(s * 1.05) for s in original.samples_ns))
     moved = evolve(records[0], status="drifted", measurements=(slower, *records[0].measurements[1:]))
-    (fit,), (other,) = fitted(records), fitted((moved, *records[1:]))
+    fit, other = fitted(records)[0], fitted((moved, *records[1:]))[0]
     used = {point[0] for block in other["blocks"] for point in block["points"]}
     assert moved.digest not in used
     assert len(used) == len(records) - 1

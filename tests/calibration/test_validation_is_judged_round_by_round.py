@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from calibration.errors import RecordError
-from calibration.freeze import freeze, wrapper
+from calibration.freeze import freeze, held_out_regret, in_force, wrapper
 from calibration.judge import judge
 from calibration.records import Geometry, is_ambiguous, original_drift
 from calibration.report import table
@@ -115,7 +115,8 @@ def test_a_frozen_profile_reads_back_and_is_named_by_its_document() -> None:
     wrapped = json.loads(canonical_json(wrapper(document, "standard")))
     profile = profile_from_document(wrapped["profile"], wrapped["digest"])
     assert profile.target == H200
-    assert [fit.digest for fit in profile.fits] == [digest(fit) for fit in CONTENTS.fits]
+    assert [fit.digest for fit in profile.fits] == [digest(fit) for fit in in_force(CONTENTS.fits)]
+    assert held_out_regret(in_force(CONTENTS.fits)[0]) == min(map(held_out_regret, CONTENTS.fits))
     block = profile.fits[0].blocks[0]
     assert list(block.coefficients) == CONTENTS.fits[0]["blocks"][0]["coefficients"]
     wrapped["profile"]["fits"][0]["blocks"][0]["coefficients"][0] += 1

@@ -246,8 +246,8 @@ def test_one_changed_residual_or_held_out_figure_is_named() -> None:
     named(evolve(CONTENTS, residuals=tuple(lines)), "residuals.jsonl", lines[4]["geometry"], "predicted_us")
     named(evolve(CONTENTS, residuals=CONTENTS.residuals[1:]), "residuals.jsonl", CONTENTS.residuals[0]["geometry"])
     document = copy.deepcopy(dict(CONTENTS.crossvalidation or {}))
-    form = CONTENTS.fits[0]["form"]
-    document["forms"][form]["splits"]["width"]["regret_p95"] = 1.0
+    schema = CONTENTS.fits[0]["feature_schema"]
+    document["schemas"][schema]["splits"]["width"]["regret_p95"] = 1.0
     named(evolve(CONTENTS, crossvalidation=document), "crossvalidation.json", "splits.width.regret_p95")
 
 

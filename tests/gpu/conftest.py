@@ -79,7 +79,7 @@ def settled(cubins: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def profile(kernels: Kernels, target: Target) -> Profile:
-    """A made-up profile for this very GPU, with the receipts of its own driver: it admits recipes where rows are long."""
+    """A made-up profile for this GPU, with the receipts of its own driver: it admits recipes where rows are long."""
     from policy.profile import profile_from_document
     from tests.made import made_document
 

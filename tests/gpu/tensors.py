@@ -68,7 +68,7 @@ def _bits(dtype: str) -> Any:
 
 def _strided(raw: Any, tensor: Tensor) -> Any:
     size = storage(tensor.dtype).bytes
-    length = tensor.span.bytes if raw is tensor.raw else span(0, tensor.rows, tensor.width, tensor.pitch, tensor.dtype).bytes
+    length = span(0, tensor.rows, tensor.width, tensor.pitch, tensor.dtype).bytes
     flat = raw[tensor.first : tensor.first + length].view(_bits(tensor.dtype))
     return as_strided(flat, (tensor.rows, tensor.width), (tensor.pitch * size, size))
 
