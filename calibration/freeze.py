@@ -45,7 +45,7 @@ def freeze(
 
 
 def in_force(fits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the fit of each form whose schema had the lower held-out regret, forms sorted; the earlier one at a tie."""
+    """Return for each form the fit with the lower held-out regret, forms sorted; the earlier schema at a tie."""
     best: dict[str, Mapping[str, Any]] = {}
     for fit in fits:
         form = fit["form"]

@@ -76,7 +76,8 @@ class Session:
         graph.replay()
         self._stop.record(self.stream)
         self._stop.synchronize()
-        return round(self.cupy.cuda.get_elapsed_time(self._start, self._stop) * 1e6)
+        elapsed_ms: float = self.cupy.cuda.get_elapsed_time(self._start, self._stop)
+        return round(elapsed_ms * 1e6)
 
     def launches_for(self, capture: Callable[[int], Graph]) -> int:
         """Return how many launches make a replay long enough, from a short graph replayed twice."""

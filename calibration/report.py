@@ -34,7 +34,7 @@ def table(validation: Mapping[str, Any]) -> str:
         "| | " + " | ".join(f"run {run}" if run.isdigit() else run for run in runs) + " |",
         "|---" * (len(runs) + 1) + "|",
     ]
-    lines += [f"| {label} | " + " | ".join(_show(figures[run][name]) for run in runs) + " |" for name, label in _ROWS]
+    lines += [f"| {label} | " + " | ".join(show(figures[run][name]) for run in runs) + " |" for name, label in _ROWS]
     for reason in sorted({reason for run in runs for reason in figures[run]["abstentions"]}):
         counts = " | ".join(str(figures[run]["abstentions"].get(reason, 0)) for run in runs)
         lines.append(f"| Abstained: `{reason}` | {counts} |")
@@ -42,7 +42,7 @@ def table(validation: Mapping[str, Any]) -> str:
     if search["samples_ns"]:
         lines += [
             "",
-            f"Host search time: median {_show(search['median_us'])} us, worst {_show(search['worst_us'])} us.",
+            f"Host search time: median {show(search['median_us'])} us, worst {show(search['worst_us'])} us.",
         ]
     lines += ["", f"Regressions repeated in both runs: {len(validation['figures']['regressions'])}.", ""]
     lines += [_regression(part) for part in validation["regressions"]]
@@ -51,8 +51,8 @@ def table(validation: Mapping[str, Any]) -> str:
 
 def _regression(part: Mapping[str, Any]) -> str:
     where = f"{part['form']} {part['dtype']} {part['rows']} x {part['width']}"
-    return f"- {where}, run {part['run']}: {part['picked']} took {_show(part['picked_over_original'])} of the original."
+    return f"- {where}, run {part['run']}: {part['picked']} took {show(part['picked_over_original'])} of the original."
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
     return "–" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

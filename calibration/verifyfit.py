@@ -42,7 +42,9 @@ def verify_fit(
         return tuple(_verify(fit_document, again))
     except (CalibrationError, KeyError, TypeError, ValueError, IndexError) as error:
         reason = f"{type(error).__name__} {error}"
-        return (Finding(PART, str(fit_document.get("feature_schema", "fit")), "a fit that can be solved again", reason),)
+        return (
+            Finding(PART, str(fit_document.get("feature_schema", "fit")), "a fit that can be solved again", reason),
+        )
 
 
 def _verify(stored: Mapping[str, Any], again: Design) -> Iterator[Finding]:

@@ -99,6 +99,8 @@ def judge_demands(dtype: str, alignment_bytes: int, numerics: str) -> int:
 
 def whole(value: object) -> int | None:
     """Return a whole number, NumPy's included, as an int; None for a bool, a fraction, a NaN or anything else."""
+    if type(value) is int:  # nearly always, and a protocol check costs a microsecond
+        return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:

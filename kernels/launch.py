@@ -38,8 +38,8 @@ def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> tup
     return recipe.threads // 32 // recipe.rows_per_cta, recipe.phases
 
 
-# The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired warps
-# take two chunks a step.
+# The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired
+# warps take two chunks a step.
 _PAIRED_FROM = 3
 
 
@@ -47,8 +47,8 @@ def _original_scan_form(rows: Number, width: Number, sm_count: int) -> Number:
     """Fewer warps a row as rows abound, since each row then wastes fewer; more as a row gets long.
 
     The bounds are where the forms crossed on an H200 on 2026-11-29 (FP16, microseconds by form): 17 x 1024 takes 3.2,
-    2.2, 1.7, 2.0; 1024 x 1024 2.5, 2.4, 2.4, 3.4; 4096 x 1024 4.3, 4.7, 5.8, 9.3; 1500 x 6144 13.0, 8.5, 9.3, 8.2; 300 x
-    3584 6.8, 3.3, 3.4, 3.1, 2.7. Eight warps without pairing won nowhere and were dropped.
+    2.2, 1.7, 2.0; 1024 x 1024 2.5, 2.4, 2.4, 3.4; 4096 x 1024 4.3, 4.7, 5.8, 9.3; 1500 x 6144 13.0, 8.5, 9.3, 8.2;
+    300 x 3584 6.8, 3.3, 3.4, 3.1, 2.7. Eight warps without pairing won nowhere and were dropped.
     """
     one = (width <= 256) | (rows > 16 * sm_count)
     two = (width <= 512) | (rows > 2 * sm_count)

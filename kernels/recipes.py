@@ -140,7 +140,7 @@ def recipe(recipe_id: str) -> Recipe:
 
 @cache
 def recipes_of(form: str) -> tuple[Recipe, ...]:
-    """Return the recipes of a form in catalogue order, the original first; empty for a form nobody wrote kernels for."""
+    """Return the recipes of a form in catalogue order, the original first; empty for a form without kernels."""
     rows = [row for row in RECIPES if row.form == form]
     return tuple(sorted(rows, key=lambda row: row.role != ORIGINAL))
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from attrs import frozen
+
 from features.errors import show
 from kernels.identity import digest
 from kernels.receipt import Receipt
@@ -18,6 +20,7 @@ from policy.judging import judge_profile
 __all__ = ["ANY_DTYPE", "PROFILE_SCHEMA", "Block", "Fit", "Profile", "bundled_profiles", "profile_from_document"]
 
 PROFILE_SCHEMA = "rowsmith.profile/1"
+EXPERIMENTAL = "experimental"
 
 
 def profile_from_document(document: Mapping[str, Any], expected_digest: str | None = None) -> Profile:
@@ -64,8 +67,26 @@ def _fit(part: Mapping[str, Any]) -> Fit:
     )
 
 
+@frozen
+class Bundled:
+    """A profile of this release and what its validation says of it: `experimental` where it repeats a regression."""
+
+    profile: Profile
+    standing: str
+
+    @property
+    def active(self) -> bool:
+        """Whether it may answer a request that names no profile."""
+        return self.standing != EXPERIMENTAL
+
+
 def bundled_profiles() -> tuple[Profile, ...]:
-    """Return the profiles that ship with this release, each checked against its digest, in name order.
+    """Return the profiles that ship with this release, in name order."""
+    return tuple(entry.profile for entry in bundled())
+
+
+def bundled() -> tuple[Bundled, ...]:
+    """Return the profiles that ship with this release with their standing, each checked against its digest.
 
     Raises
     ------
@@ -79,7 +100,7 @@ def bundled_profiles() -> tuple[Profile, ...]:
             continue
         try:
             wrapper = json.loads(entry.read_text(encoding="utf-8"))
-            found.append(profile_from_document(wrapper["profile"], wrapper["digest"]))
+            found.append(Bundled(profile_from_document(wrapper["profile"], wrapper["digest"]), wrapper["standing"]))
         except (ValueError, KeyError, TypeError, ProfileError) as error:
             raise ProfileError(f"bundled profile {entry.name}: {error}; reinstall rowsmith") from error
     return tuple(found)

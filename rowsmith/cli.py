@@ -116,7 +116,8 @@ def calibrate(
 ) -> None:
     """Measure this GPU, fit, freeze a profile, validate it and write the packet."""
     with _explained():
-        from calibration.sweep import Options, calibrate as run
+        from calibration.sweep import Options
+        from calibration.sweep import calibrate as run
         from features.program import OPS
         from kernels import driver
         from rowsmith.live import Dispatcher

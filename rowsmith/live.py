@@ -27,7 +27,7 @@ from rowsmith.profiles import profile_for
 
 @frozen(eq=False)
 class Ready:
-    """A workload that can be launched. `selection` is None where no profile is installed; `found` is the live search."""
+    """A workload that can be launched. `selection` is None where there is no profile; `found` is the live search."""
 
     workload: Workload
     selection: Selection | None

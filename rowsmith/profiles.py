@@ -5,24 +5,30 @@ from __future__ import annotations
 from functools import cache
 
 from policy.errors import ProfileError
-from policy.profile import Profile, bundled_profiles
+from policy.profile import Bundled, Profile, bundled
 
 
 @cache
-def _bundled() -> tuple[Profile, ...]:
-    return bundled_profiles()
+def _bundled() -> tuple[Bundled, ...]:
+    return bundled()
 
 
 def profile_for(name: str | None, regime: str) -> Profile:
-    """Return the named bundled profile, or the only one of the regime, or raise `ProfileError` listing those there are."""
-    profiles = _bundled()
-    listed = ", ".join(f"{profile.name} ({profile.regime})" for profile in profiles) or "none"
+    """Return the named bundled profile, or the only active one of the regime.
+
+    Raises
+    ------
+    ProfileError : no such profile, or several; the message lists those there are.
+    """
+    entries = _bundled()
+    shown = (f"{entry.profile.name} ({entry.profile.regime}, {entry.standing})" for entry in entries)
+    listed = ", ".join(shown) or "none"
     if name is not None:
-        matching = [profile for profile in profiles if name in (profile.name, profile.digest)]
+        matching = [entry.profile for entry in entries if name in (entry.profile.name, entry.profile.digest)]
         if not matching:
             raise ProfileError(f"profile {name!r} is not known; there are: {listed}")
         return matching[0]
-    matching = [profile for profile in profiles if profile.regime == regime]
+    matching = [entry.profile for entry in entries if entry.active and entry.profile.regime == regime]
     if len(matching) != 1:
-        raise ProfileError(f"{len(matching)} profiles are made for the regime {regime!r}; name one of: {listed}")
+        raise ProfileError(f"{len(matching)} active profiles are of the regime {regime!r}; name one of: {listed}")
     return matching[0]

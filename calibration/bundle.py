@@ -1,0 +1,57 @@
+"""Making a packet part of this release: `python -m calibration.bundle packet.zip` writes the three files it becomes.
+
+The packet itself, the profile file that a decision without a database reads, and the validation's table in `docs/`. A
+packet that does not verify is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from calibration.errors import CalibrationError
+from calibration.freeze import wrapper
+from calibration.packet import read
+from calibration.packetjson import to_json
+from calibration.page import page
+from calibration.verify import verify
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def bundle(file: Path, root: Path = ROOT) -> tuple[Path, ...]:
+    """Write the files of a validated packet below `root` and return their paths.
+
+    Raises
+    ------
+    PacketError, CalibrationError : the packet is damaged, does not verify, or holds no validated profile.
+    """
+    packet = read(file)
+    if findings := verify(packet):
+        raise CalibrationError(f"{file} does not verify, first: {findings[0]}")
+    contents = packet.contents
+    if contents.profile is None or contents.validation is None:
+        raise CalibrationError(f"{file} holds no validated profile; finish the calibration first")
+    name = packet.name
+    written = {
+        root / "calibration" / "packets" / f"{name}.zip": file.read_bytes(),
+        root / "policy" / "profiles" / f"{name}.json": to_json(
+            wrapper(contents.profile, contents.validation["standing"])
+        )
+        + b"\n",
+        root / "docs" / f"validation-{name}.md": page(packet).encode(),
+    }
+    for path, data in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return tuple(written)
+
+
+if __name__ == "__main__":
+    try:
+        for path in bundle(Path(sys.argv[1])):
+            print(path.relative_to(ROOT))
+    except IndexError:
+        sys.exit("error: name a packet, as in `python -m calibration.bundle packet.zip`")
+    except (CalibrationError, OSError) as error:
+        sys.exit(f"error: {error}")
