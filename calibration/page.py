@@ -46,12 +46,13 @@ def page(packet: Packet) -> str:
 
 
 def _environment(where: Mapping[str, Any]) -> str:
-    target, nvml = where["target"], where["nvml"]
-    libraries = ", ".join(f"{name} {version}" for name, version in sorted(where["libraries"].items()))
-    state = ", ".join(f"{name} {value}" for name, value in nvml.items())
+    target = where["target"]
+    libraries = ", ".join(f"{name} {version}" for name, version in sorted(where.get("libraries", {}).items()))
+    state = ", ".join(f"{name} {value}" for name, value in where.get("nvml", {}).items())
+    begun = f"Begun {where.get('started', 'unknown')}, commit {where.get('commit', 'unknown')}."
     return (
         f"{target['label']}, cc {target['compute_capability']}, {target['sm_count']} SMs, NVRTC {target['nvrtc']}, "
-        f"CCCL {target['cccl']}; {libraries}. At the start: {state}. Begun {where['started']}, commit {where['commit']}."
+        f"CCCL {target['cccl']}; {libraries}. At the start: {state}. {begun}"
     )
 
 
