@@ -98,6 +98,7 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
         _measure_all(journal, judging, plan.validation, VALIDATION, run, plan, clock)
     judged = canonical(journal.of(VALIDATION, RUNS[VALIDATION]))
     selections, search_ns = _selections(judged, pick)
+    searched = _kept(options.folder / "searches.json", lambda: {"samples_ns": search_ns})
     designs = designs_of(cohort, known, target)
     contents = Contents(
         plan=plan,
@@ -110,7 +111,7 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
         crossvalidation=crossvalidation_document(designs, fits),
         profile=document,
         validation_records=judged,
-        validation=judge(profile.digest, judged, selections, search_ns),
+        validation=judge(profile.digest, judged, selections, searched["samples_ns"]),
         selections=selections,
         residuals=tuple(residuals((*cohort, *judged), known, target, fits)),
     )

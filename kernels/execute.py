@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import Counter
 from typing import Any
 
@@ -29,6 +30,7 @@ class Prepared:
     chosen_shape: LaunchShape
     scratch: Any = None
     launches: Counter[str] = field(factory=Counter)
+    _counting: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
     def run(self, x: Span, y: Span, stream: int) -> Verdict:
         """Launch on `stream` what the buffers allow, and count it.
@@ -50,7 +52,8 @@ class Prepared:
                 _launch(self.original, self.original_shape, _copied(x, scratch, stream), y, stream)
             else:
                 _launch(self.original, self.original_shape, x, y, stream)
-        self.launches[verdict.value] += 1
+        with self._counting:
+            self.launches[verdict.value] += 1
         return verdict
 
     def reserve(self, scratch_bytes: int) -> None:

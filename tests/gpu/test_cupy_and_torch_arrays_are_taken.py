@@ -152,7 +152,7 @@ def pause(device: int) -> Any:
 
 
 def test_the_launch_goes_to_cupys_current_stream(pause: Any) -> None:
-    """The input is written on the same stream after a pause: a launch anywhere else would read what was there before."""
+    """The input is written on that stream after a pause: a launch anywhere else would read what was there before."""
     values = whole((32, 8192))
     fresh, x, out = cupy.asarray(values), cupy.zeros((32, 8192), cupy.float32), cupy.zeros((32, 8192), cupy.float32)
     rowsmith.scan(x, out=out)

@@ -126,9 +126,7 @@ def assert_right_from_a_copy(x: Tensor, y: Tensor, before: Any, given: Any) -> N
 
 @ANY_DTYPE
 @ANY_RECIPE
-def test_overlapping_buffers_are_right_from_a_copy(
-    kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str
-) -> None:
+def test_overlapping_buffers_are_right_from_a_copy(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
     rows, width = 9, width_of(recipe)
     ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
     cases = overlapping(dtype, rows, width)

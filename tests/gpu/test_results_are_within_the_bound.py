@@ -42,9 +42,7 @@ def test_every_recipe_is_right_at_every_number_of_chunks(
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
-def test_every_recipe_takes_rows_of_a_wider_tensor(
-    kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
-) -> None:
+def test_every_recipe_takes_rows_of_a_wider_tensor(kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe) -> None:
     """Pitches past the width, input's and output's apart; what lies between the rows is left alone."""
     width = 2 * recipe.threads * recipe.items
     for rows in (1, 2, 133):

@@ -1,0 +1,153 @@
+"""Every kernel and every fallback on small shapes, for compute-sanitizer: `python -m tests.gpu.sanitize`.
+
+There is no memory pool, and a tensor's allocation ends with its last element, so that an overrun leaves it. Values are
+made and compared on the host, so that no kernel but ours runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import cupy
+import numpy as np
+from attrs import evolve
+from numpy.lib.stride_tricks import as_strided
+
+from calibration.gpu import Session
+from kernels import driver
+from kernels.compile_all import compile_all
+from kernels.dtypes import storage
+from kernels.execute import Prepared
+from kernels.guard import Verdict, span
+from kernels.recipes import RECIPES, Recipe
+from kernels.reference import compare
+from tests.gpu.tensors import CUBS, DTYPES, FORM, ORIGINAL, POISON, Kernels, Tensor, host_bits, host_values, prepared
+
+# Every form of the original's kernel, below and past a chunk, with few and with several rows a CTA.
+SHAPES = ((5, 7), (40, 33), (9, 256), (3, 300), (9, 512), (3, 700), (2, 1500), (2, 2304), (2, 2600), (1, 5000))
+OFFSETS = ((0, 0, 0), (1, 3, 0), (3, 3, 1), (7, 0, 3))
+RNG = np.random.default_rng(3)
+
+
+def on_host(tensor: Tensor, raw: Any) -> Any:
+    """Return the tensor's elements in a host copy of its bytes, in place, as unsigned integers."""
+    size = storage(tensor.dtype).bytes
+    length = span(0, tensor.rows, tensor.width, tensor.pitch, tensor.dtype).bytes
+    flat = raw[tensor.first : tensor.first + length].view(np.uint16 if size == 2 else np.uint32)
+    return as_strided(flat, (tensor.rows, tensor.width), (tensor.pitch * size, size))
+
+
+def allocated(dtype: str, rows: int, width: int, offset: int = 0, gap: int = 0) -> Tensor:
+    """Return a poisoned tensor in an allocation that ends with its last element."""
+    size, pitch = storage(dtype).bytes, width + gap
+    length = offset * size + span(0, rows, width, pitch, dtype).bytes
+    raw = cupy.empty(length, cupy.uint8)
+    raw.set(np.full(length, POISON, np.uint8))
+    return Tensor(raw, dtype, rows, width, pitch, offset * size)
+
+
+def fill(tensor: Tensor) -> Any:
+    """Put fresh values into a tensor and return them as FP32."""
+    raw = tensor.raw.get()
+    bits = host_bits(RNG.uniform(-1, 1, (tensor.rows, tensor.width)), tensor.dtype)
+    on_host(tensor, raw)[...] = bits
+    tensor.raw.set(raw)
+    return host_values(bits, tensor.dtype)
+
+
+class Checks:
+    """Launches, compares and counts."""
+
+    def __init__(self, kernels: Kernels, sm_count: int) -> None:
+        self.kernels, self.sm_count = kernels, sm_count
+        self.session = Session()
+        self.launches: Counter[str] = Counter()
+
+    def prepared(self, recipe: Recipe, x: Tensor) -> Prepared:
+        return prepared(self.kernels, recipe, x.dtype, x.rows, x.width, self.sm_count)
+
+    def run(self, recipe: Recipe, x: Tensor, y: Tensor, expected: Verdict) -> None:
+        """Launch once and compare the output, and every other byte, with what they must be."""
+        given = fill(x)
+        before = y.raw.get()
+        verdict = self.prepared(recipe, x).run(x.span, y.span, self.session.pointer)
+        self.session.synchronize()
+        self._compare(f"{recipe.id} {verdict.value}", recipe, expected, verdict, given, y, before)
+
+    def replay(self, recipe: Recipe, x: Tensor, y: Tensor, expected: Verdict) -> None:
+        """The same from a graph, replayed after the input changed."""
+        ready = self.prepared(recipe, x)
+        if expected is Verdict.OVERLAP:
+            ready.reserve(x.span.bytes + 16)
+        verdicts: list[Verdict] = []
+        graph = self.session.capture(lambda: verdicts.append(ready.run(x.span, y.span, self.session.pointer)), 1)
+        for _ in range(2):
+            given = fill(x)
+            before = y.raw.get()
+            graph.replay()
+            self.session.synchronize()
+            self._compare(f"{recipe.id} {verdicts[0].value} graph", recipe, expected, verdicts[0], given, y, before)
+
+    def _compare(
+        self, label: str, recipe: Recipe, expected: Verdict, verdict: Verdict, given: Any, y: Tensor, before: Any
+    ) -> None:
+        after = y.raw.get()
+        out = host_values(np.ascontiguousarray(on_host(y, after)), y.dtype)
+        found = compare(np, FORM, recipe if verdict is Verdict.RECIPE else ORIGINAL, y.dtype, given, out)
+        on_host(y, after)[...] = 0
+        on_host(y, before)[...] = 0
+        if verdict is not expected or not found.right or not np.array_equal(after, before):
+            raise SystemExit(f"{label} {y.dtype} {y.rows} x {y.width}: {verdict}, {found}")
+        self.launches[label] += 1
+
+
+def every_case(checks: Checks, dtype: str) -> None:
+    """Run the original on awkward shapes and bases, every recipe on its chunks, and every fallback of every recipe."""
+    for rows, width in SHAPES:
+        for x_offset, y_offset, gap in OFFSETS:
+            x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
+            checks.run(ORIGINAL, x, y, Verdict.RECIPE)
+        checks.run(ORIGINAL, x, x, Verdict.RECIPE)
+    for recipe in CUBS:
+        chunk = recipe.threads * recipe.items
+        for rows, chunks in ((1, 1), (3, 2), (2, 3), (1, 5)):
+            x, y = allocated(dtype, rows, chunks * chunk), allocated(dtype, rows, chunks * chunk)
+            checks.run(recipe, x, y, Verdict.RECIPE)
+        checks.run(recipe, x, allocated(dtype, 1, 5 * chunk, offset=1), Verdict.MISALIGNED)
+    for recipe in RECIPES:
+        width = 2 * recipe.threads * recipe.items
+        room = allocated(dtype, 4, width)
+        x = evolve(room, rows=3)
+        shifted = evolve(x, first=width * storage(dtype).bytes)
+        in_place = Verdict.RECIPE if recipe is ORIGINAL else Verdict.IN_PLACE
+        for go in (checks.run, checks.replay):
+            go(recipe, x, x, in_place)
+            go(recipe, x, shifted, Verdict.OVERLAP)
+            go(recipe, shifted, x, Verdict.OVERLAP)
+            go(recipe, x, allocated(dtype, 3, width), Verdict.RECIPE)
+
+
+def main() -> int:
+    """Run every case; a wrong result ends it with 1, as does what the sanitizer finds."""
+    cupy.cuda.set_allocator(None)
+    device = driver.current_device()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ROWSMITH_CACHE_DIR"] = folder
+        compile_all((driver.architecture(device),), folder=Path(folder))
+        kernels = {(row.id, dtype): driver.load(row, dtype, device) for row in RECIPES for dtype in row.dtypes}
+    checks = Checks(kernels, driver.live_target(device).sm_count)
+    for dtype in DTYPES:
+        every_case(checks, dtype)
+    for label, count in sorted(checks.launches.items()):
+        print(f"{count:5}  {label}")
+    print(f"{checks.launches.total()} results, all right", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
