@@ -86,6 +86,4 @@ def test_a_sweep_killed_three_times_loses_nothing_and_repeats_nothing(tmp_path: 
     finished = (tmp_path / "journal.jsonl").read_bytes()
     assert swept(tmp_path, lambda: False) == 0, told()
     assert (tmp_path / "journal.jsonl").read_bytes() == finished
-    again = read(tmp_path / "packet.zip").contents
-    for part in ("plan", "environment", "cohort", "profile", "validation_records", "selections"):
-        assert getattr(again, part) == getattr(packet.contents, part)
+    assert read(tmp_path / "packet.zip").digest == packet.digest

@@ -1,12 +1,15 @@
 """Every recipe compiles for every dtype and architecture, on a machine with or without a GPU."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from kernels import compile_all as module
+from kernels.compile import compile_source
 from kernels.compile_all import ARCHITECTURES, Job, Outcome, compile_all, main, table
 from kernels.recipes import RECIPES, original_of
+from kernels.toolchain import toolchain
 
 ORIGINAL = original_of("prefix.sum")
 
@@ -18,6 +21,18 @@ def test_every_recipe_and_dtype_compiles(architecture: str) -> None:
     compiled = [(outcome.job.recipe, outcome.job.dtype) for outcome in outcomes]
     assert sorted(compiled) == sorted((row.id, dtype) for row in RECIPES for dtype in row.dtypes)
     assert {outcome.job.architecture for outcome in outcomes} == {architecture}
+
+
+def test_a_cubin_is_a_whole_elf_file_and_the_same_every_time() -> None:
+    """CuPy hands cubins over a byte short, as if they were text; a header table that ends past the file shows it."""
+    for dtype in ORIGINAL.dtypes:
+        image = compile_source(ORIGINAL, dtype, "sm_90", toolchain())
+        assert image[:4] == b"\x7fELF"
+        program_headers, section_headers = struct.unpack_from("<QQ", image, 32)
+        program_size, program_count, section_size, section_count = struct.unpack_from("<HHHH", image, 54)
+        assert program_headers + program_size * program_count <= len(image)
+        assert section_headers + section_size * section_count <= len(image)
+        assert compile_source(ORIGINAL, dtype, "sm_90", toolchain()) == image
 
 
 def test_the_six_architectures_are_those_promised() -> None:
