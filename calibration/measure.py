@@ -32,7 +32,7 @@ from kernels.errors import KernelError
 from kernels.execute import Prepared
 from kernels.guard import Verdict, span
 from kernels.launch import launch_shape
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipes import ORIGINAL, Recipe, original_of
 from kernels.reference import compare
 from kernels.source import identity
 
@@ -160,9 +160,10 @@ def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[
 
 
 def _alone(bench: Bench, kernel: Kernel, workload: Workload) -> Prepared:
-    """Return a launch of one kernel by name, through the same guard as the automatic path."""
-    shape = launch_shape(kernel.recipe, workload.rows, workload.width, bench.sm_count)
-    return Prepared(kernel, shape, kernel, shape)
+    """Return a launch of one kernel by name, through the same guard and fallback as the automatic path."""
+    original = bench.kernels[original_of(kernel.recipe.form).id, workload.dtype]
+    shapes = [launch_shape(k.recipe, workload.rows, workload.width, bench.sm_count) for k in (original, kernel)]
+    return Prepared(original, shapes[0], kernel, shapes[1])
 
 
 def _automatic(bench: Bench, pick: Pick, x: Guarded, y: Guarded) -> _Entry:

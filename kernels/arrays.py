@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from attrs import field, frozen
@@ -48,6 +49,8 @@ def buffer(array: Any, name: str) -> Buffer:
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise LaunchError(f"{name} is a {type(array).__name__}; pass a CuPy array or a torch CUDA tensor")
+    if interface.get("mask") is not None:
+        raise LaunchError(f"{name} has a mask; kernels read every element, so fill the masked ones first")
     dtype = _TYPESTR.get(interface["typestr"], interface["typestr"])
     shape, address = tuple(interface["shape"]), int(interface["data"][0])
     element = storage(dtype).bytes
@@ -59,13 +62,19 @@ def buffer(array: Any, name: str) -> Buffer:
 
 
 def current_stream(array: Any, device: int) -> int:
-    """Return the pointer of the array library's own current stream on a device."""
+    """Return the pointer of the array library's own current stream on a device.
+
+    An array of an unknown library may name the stream that its values are due on; then that one is it.
+    """
     if is_torch(array):
         import torch
 
         return int(torch.cuda.current_stream(device).cuda_stream)
     import cupy
 
+    interface = {} if isinstance(array, cupy.ndarray) else array.__cuda_array_interface__
+    if interface.get("stream") is not None:
+        return int(interface["stream"])
     with cupy.cuda.Device(device):
         return int(cupy.cuda.get_current_stream().ptr)
 
@@ -83,15 +92,40 @@ def stream_pointer(stream: Any) -> int:
     raise LaunchError(f"stream is a {type(stream).__name__}; pass a torch or CuPy stream, or its pointer")
 
 
-def empty_like(array: Any, reference: Buffer) -> Any:
-    """Return a new contiguous array of the library, shape and dtype of `array`."""
+def refuse_read_only(array: Any, name: str) -> None:
+    """Raise `LaunchError` where an array says that it must not be written."""
+    interface = {} if is_torch(array) else getattr(array, "__cuda_array_interface__", {})
+    if interface.get("data", (0, False))[1]:
+        raise LaunchError(f"{name} is read-only; pass an array that may be written")
+
+
+@frozen
+class StreamPointer:
+    """A stream known by its pointer, as CuPy takes other libraries' streams."""
+
+    pointer: int
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Answer with the protocol's version and the pointer."""
+        return 0, self.pointer
+
+
+def empty_like(array: Any, reference: Buffer, stream: int | None) -> Any:
+    """Return a new contiguous array of the library, shape and dtype of `array`, for use on `stream`.
+
+    Allocators hand a freed block out again to work of the stream it was asked for on: asked for on another one, it
+    could still be in use there. `None` is the library's own current stream.
+    """
     if is_torch(array):
         import torch
 
-        return torch.empty(reference.shape, dtype=array.dtype, device=array.device)
+        on = nullcontext() if stream is None else torch.cuda.stream(torch.cuda.ExternalStream(stream, array.device))
+        with on:
+            return torch.empty(reference.shape, dtype=array.dtype, device=array.device)
     import cupy
 
-    with cupy.cuda.Device(reference.device):
+    on = nullcontext() if stream is None else cupy.cuda.Stream.from_external(StreamPointer(stream))
+    with cupy.cuda.Device(reference.device), on:
         return cupy.empty(reference.shape, dtype=reference.dtype)
 
 

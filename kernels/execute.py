@@ -7,9 +7,10 @@ import threading
 from collections import Counter
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from kernels import driver
+from kernels.arrays import StreamPointer
 from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
@@ -78,7 +79,7 @@ class Prepared:
 
         needed = x.bytes + VECTOR_BYTES
         if not capturing(stream):
-            with cupy.cuda.Stream.from_external(_Pointer(stream)):
+            with cupy.cuda.Stream.from_external(StreamPointer(stream)):
                 return cupy.empty(needed, dtype=cupy.uint8)
         if self.scratch is None or self.scratch.size < needed:
             raise LaunchError(
@@ -86,16 +87,6 @@ class Prepared:
                 "rowsmith.prepare(..., scratch=True), or capture with disjoint buffers"
             )
         return self.scratch
-
-
-@frozen
-class _Pointer:
-    """A stream known by its pointer, as CuPy takes other libraries' streams."""
-
-    pointer: int
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.pointer
 
 
 def _copied(x: Span, scratch: Any, stream: int) -> Span:
@@ -112,7 +103,10 @@ def capturing(stream: int) -> bool:
     """Tell whether a stream is being captured into a graph."""
     import cupy
 
-    return bool(cupy.cuda.runtime.streamIsCapturing(stream))
+    try:
+        return bool(cupy.cuda.runtime.streamIsCapturing(stream))
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise LaunchError(f"the stream cannot be asked whether it captures ({error}); launch on another one") from error
 
 
 def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from features.errors import WorkloadError
 from features.workload import Workload, workload
-from kernels.arrays import Buffer, buffer, current_stream, empty_like, stream_pointer
+from kernels.arrays import Buffer, buffer, current_stream, empty_like, refuse_read_only, stream_pointer
 from kernels.errors import LaunchError
 from kernels.guard import Span, span
 from kernels.target import Target
@@ -62,12 +62,15 @@ def scan(x: Any, out: Any = None, stream: Any = None) -> Any:
 
     Raises
     ------
-    WorkloadError, LaunchError : the array cannot be read as rows of adjacent elements, or the launch is not safe.
+    FeatureError : no kernel takes the dtype or the layout, which must be rows of adjacent elements.
+    KernelError : the array is of no GPU, or the launch is not safe.
+
+    A row of negative zeros sums to +0.0: the additions start from zero.
     """
     return _run("scan", x, out, stream)
 
 
-def prepare(op: str, x: Any, out: Any = None, *, recipe: str | None = None, scratch: bool = False) -> Ready:
+def prepare(op: str, x: Any, *, recipe: str | None = None, scratch: bool = False) -> Ready:
     """Compile, decide and load for arrays like `x`, so that a graph capture that follows needs none of it.
 
     `scratch` reserves a copy of x for an `out` that overlaps it in part. The answer holds the selection and the search.
@@ -83,15 +86,17 @@ def prepare(op: str, x: Any, out: Any = None, *, recipe: str | None = None, scra
 def _run(op: str, x: Any, out: Any, stream: Any) -> Any:
     source = buffer(x, "x")
     work = _workload(op, source, "x")
-    result = empty_like(x, source) if out is None else out
+    given = None if stream is None else stream_pointer(stream)
+    result = empty_like(x, source, given) if out is None else out
     target = buffer(result, "out")
+    refuse_read_only(result, "out")
     if (target.shape, target.dtype, target.device) != (source.shape, source.dtype, source.device):
         raise LaunchError(
             f"out is {target.dtype} {target.shape} on device {target.device}; "
             f"it must be {source.dtype} {source.shape} on device {source.device}, like x"
         )
     onto = _workload(op, target, "out")
-    pointer = current_stream(x, source.device) if stream is None else stream_pointer(stream)
+    pointer = current_stream(x, source.device) if given is None else given
     _dispatcher(source).run(work, _span(source, work), _span(target, onto), pointer)
     return result
 
