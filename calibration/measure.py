@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
+from calibration.assemble import record
 from calibration.errors import CalibrationError, RecordError
 from calibration.gpu import Graph, Node, Session, kernel_nodes
 from calibration.inputs import Guarded, guarded, uniform
@@ -20,9 +21,6 @@ from calibration.records import (
     RECIPE,
     Geometry,
     Measurement,
-    geometry_status,
-    is_ambiguous,
-    original_drift,
     timed_status,
 )
 from features.proof import Proved, candidates
@@ -81,10 +79,10 @@ class _Entry:
 
 def measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int) -> Geometry:
     """Measure one geometry, and once more where its original drifted."""
-    record = _measure(bench, planned, purpose, run, seed, attempt=1)
-    if record.status == DRIFTED:
-        record = _measure(bench, planned, purpose, run, seed, attempt=2)
-    return record
+    measured = _measure(bench, planned, purpose, run, seed, attempt=1)
+    if measured.status == DRIFTED:
+        measured = _measure(bench, planned, purpose, run, seed, attempt=2)
+    return measured
 
 
 def _measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int, attempt: int) -> Geometry:
@@ -103,26 +101,7 @@ def _measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int, 
                 entries.append(_Entry(name, kind, capture))
     original = entries[0].name
     timed, baseline = _rounds(bench, entries, original, f"{seed}/{purpose}/{run}/{planned.key}/{attempt}")
-    measurements = tuple(sorted((*timed, *ended), key=lambda m: (m.kind != RECIPE, m.name != original, m.name)))
-    first = next(m for m in measurements if m.name == original)
-    return Geometry(
-        purpose=purpose,
-        run=run,
-        regime="hot",
-        form=planned.form,
-        program=planned.program.tree(),
-        rows=planned.rows,
-        width=planned.width,
-        dtype=planned.dtype,
-        stratum=planned.stratum,
-        seed=seed,
-        attempt=attempt,
-        drift=original_drift(first),
-        status=geometry_status(first),
-        ambiguous=is_ambiguous(measurements),
-        baseline=baseline,
-        measurements=measurements,
-    )
+    return record(planned, purpose, run, "hot", seed, attempt, (*timed, *ended), baseline)
 
 
 def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[list[_Entry], list[Measurement]]:

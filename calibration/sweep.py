@@ -11,29 +11,27 @@ from typing import Any
 from attrs import evolve, frozen
 
 from calibration import peers as torch_peers
+from calibration.assemble import contents
 from calibration.cohort import canonical, canonical_receipts
-from calibration.crossval import crossvalidation_document
 from calibration.environment import environment, throttle_probe
 from calibration.errors import CalibrationError
-from calibration.fit import designs_of, fit_cohort
+from calibration.fit import fit_cohort
 from calibration.freeze import freeze
 from calibration.gpu import Session
 from calibration.journal import Journal
-from calibration.judge import judge
 from calibration.measure import Bench, Pick, measure
-from calibration.packet import Contents, write
+from calibration.packet import write
 from calibration.packetjson import from_json, to_json
 from calibration.plan import Plan, Planned, draw_plan
 from calibration.progress import tracked
 from calibration.records import RUNS, TRAINING, VALIDATION, Geometry
-from calibration.residuals import residuals
 from features.workload import Workload
 from kernels import driver
 from kernels.errors import CompileError
 from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPES, Recipe
-from kernels.source import OPTIONS, identity, sources
+from kernels.source import identity
 from policy.exclusion import exclusion
 from policy.profile import Profile, profile_from_document
 
@@ -99,23 +97,8 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
     judged = canonical(journal.of(VALIDATION, RUNS[VALIDATION]))
     selections, search_ns = _selections(judged, pick)
     searched = _kept(options.folder / "searches.json", lambda: {"samples_ns": search_ns})
-    designs = designs_of(cohort, known, target)
-    contents = Contents(
-        plan=plan,
-        environment=where,
-        sources=_sources(plan),
-        options=OPTIONS,
-        receipts=known,
-        cohort=cohort,
-        fits=tuple(fits),
-        crossvalidation=crossvalidation_document(designs, fits),
-        profile=document,
-        validation_records=judged,
-        validation=judge(profile.digest, judged, selections, searched["samples_ns"]),
-        selections=selections,
-        residuals=tuple(residuals((*cohort, *judged), known, target, fits)),
-    )
-    write(options.out, options.name, contents)
+    found = contents(plan, where, target, known, cohort, fits, document, judged, selections, searched["samples_ns"])
+    write(options.out, options.name, found)
     return options.out
 
 
@@ -196,10 +179,6 @@ def _selections(judged: Iterable[Geometry], pick: Callable[[Workload], Pick]) ->
 def _recipes(plan: Plan) -> tuple[Recipe, ...]:
     forms = {planned.form for planned in plan.training}
     return tuple(recipe for recipe in RECIPES if recipe.form in forms)
-
-
-def _sources(plan: Plan) -> dict[str, bytes]:
-    return {name: text for recipe in _recipes(plan) for name, text in sources(recipe.template).items()}
 
 
 def _kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:

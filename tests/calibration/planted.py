@@ -9,21 +9,16 @@ from typing import Any
 
 from attrs import evolve
 
-from calibration.crossval import crossvalidation_document
-from calibration.fit import designs_of, fit_cohort
+from calibration.assemble import contents, record
+from calibration.fit import fit_cohort
 from calibration.freeze import freeze
-from calibration.judge import judge
 from calibration.packet import Contents
 from calibration.plan import Plan, Planned, draw_plan
 from calibration.records import (
     Geometry,
     Measurement,
-    geometry_status,
-    is_ambiguous,
-    original_drift,
     timed_status,
 )
-from calibration.residuals import residuals
 from calibration.sources import catalogue_facts
 from features.proof import Proved, candidates
 from features.schema import point
@@ -32,7 +27,7 @@ from features.workload import Workload
 from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPES
-from kernels.source import OPTIONS, identity, sources
+from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
 from tests.made import H200, made_receipt
@@ -117,26 +112,9 @@ def planted_record(
                 "torch.compile", "peer", "measured", launches, samples(rng, times[picked] * 1.2, launches, noise)
             ),
         ]
-    original = measurements[0]
-    record = Geometry(
-        purpose="training" if profile is None else "validation",
-        run=run,
-        regime="hot",
-        form=planned.form,
-        program=planned.program.tree(),
-        rows=planned.rows,
-        width=planned.width,
-        dtype=planned.dtype,
-        stratum=planned.stratum,
-        seed=7,
-        attempt=1,
-        drift=original_drift(original),
-        status=geometry_status(original),
-        ambiguous=is_ambiguous(measurements),
-        baseline={"launches": launches, "samples_ns": [launches * 900] * 5},
-        measurements=tuple(measurements),
-    )
-    return record, facts
+    purpose = "training" if profile is None else "validation"
+    baseline = {"launches": launches, "samples_ns": [launches * 900] * 5}
+    return record(planned, purpose, run, "hot", 7, 1, measurements, baseline), facts
 
 
 def _measurement(
@@ -181,24 +159,10 @@ def planted_contents(noise: float = 0.01) -> Contents:
     document = freeze("planted", "hot", H200, fits, known)
     profile = profile_from_document(document)
     pairs = sorted(_validation(profile, plan, noise), key=lambda pair: (*pair[0].key, pair[0].run))
-    judged = tuple(record for record, _ in pairs)
+    judged = tuple(made for made, _ in pairs)
     selections = tuple({digest(facts): facts for _, facts in pairs}.values())
-    designs = designs_of(cohort, known, H200)
-    templates = {row.template for row in RECIPES}
-    return Contents(
-        plan=plan,
-        environment=ENVIRONMENT,
-        sources={name: data for template in sorted(templates) for name, data in sources(template).items()},
-        options=OPTIONS,
-        receipts=known,
-        cohort=cohort,
-        fits=tuple(fits),
-        crossvalidation=crossvalidation_document(designs, fits),
-        profile=document,
-        validation_records=judged,
-        validation=judge(profile.digest, judged, selections, (150_000, 180_000, 160_000)),
-        selections=selections,
-        residuals=tuple(residuals((*cohort, *judged), known, H200, fits)),
+    return contents(
+        plan, ENVIRONMENT, H200, known, cohort, fits, document, judged, selections, (150_000, 180_000, 160_000)
     )
 
 
