@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def machine() -> str:
-    """Return processor, cores, load, kernel and interpreter in one line."""
+    """Return processor, cores, load, system and interpreter in one line."""
     cores = len(os.sched_getaffinity(0))
     load = os.getloadavg()[0]
-    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    system = f"{platform.system()}, Python {platform.python_version()}"
     return f"{_processor()}, {cores} cores (load {load:.2f} before), {system}"
 
 

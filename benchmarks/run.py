@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 
-from benchmarks import inprocess, service
+from benchmarks import inprocess, live, service
 from benchmarks.machine import machine
 from benchmarks.subject import profile
+from kernels.driver import device_count
 
 
 def main() -> None:
@@ -20,6 +21,10 @@ def main() -> None:
     for measured in (inprocess.figures(), service.figures(seconds)):
         for figure in measured:
             print(figure.row(), flush=True)
+    if device_count():
+        live.main([])
+    else:
+        print("live search: skipped, no CUDA device here; docs/records/h200-live-search.txt holds the last")
 
 
 if __name__ == "__main__":

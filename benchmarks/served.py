@@ -1,10 +1,9 @@
-"""Serves the benchmark's profile on a database of its own: python -m benchmarks.served FILE PORT."""
+"""Serves what ships with the release on a database of its own: python -m benchmarks.served FILE PORT."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks.subject import profile
 from server import database
 from server.app import create_app
 from server.live import no_gpu
@@ -12,8 +11,6 @@ from server.serving import serve
 from server.settings import Settings
 
 if __name__ == "__main__":
-    settings = Settings(
-        database_url=f"sqlite:///{sys.argv[1]}", port=int(sys.argv[2]), import_bundled=False, log_level="warning"
-    )
+    settings = Settings(database_url=f"sqlite:///{sys.argv[1]}", port=int(sys.argv[2]), log_level="warning")
     database.upgrade(settings)
-    serve(settings, create_app(settings, live=no_gpu, profiles=lambda: [profile()]))
+    serve(settings, create_app(settings, live=no_gpu))

@@ -34,7 +34,7 @@ def record(
     seed: int,
     attempt: int,
     measurements: Iterable[Measurement],
-    baseline: Mapping[str, Any],
+    baseline: Mapping[str, Any] | None,
 ) -> Geometry:
     """Return the record of a planned geometry, recipes first and the original before them; its status is computed."""
     original = original_of(planned.form).id

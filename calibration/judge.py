@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from calibration.agreement import agreement, holds_plain
 from calibration.cohort import canonical
 from calibration.errors import RecordError
 from calibration.outcome import outcome
@@ -67,6 +68,8 @@ def judge(
         },
         "regressions": [_brief(o) for o in outcomes if o["regression"]],
         "improvements": [_brief(o) for o in outcomes if o["improvement"]],
+        # Only with plain launches, which earlier sweeps have none of: their documents stay as they were judged.
+        **({"agreement": agreement(judged)} if holds_plain(judged) else {}),
         "disagreements": [_brief(o) for o in outcomes if o["agrees"] is False],
         "host_search": host_search(host_search_ns),
         "standing": standing(repeated),

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
-
-from attrs import field, frozen
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from calibration.assemble import record
-from calibration.errors import CalibrationError, RecordError
-from calibration.gpu import Graph, Node, Session, kernel_nodes
+from calibration.errors import CalibrationError, PlanError
+from calibration.gpu import Graph, Node, kernel_nodes
 from calibration.inputs import Guarded, guarded, uniform
 from calibration.plan import Planned
 from calibration.records import (
+    COPY,
     DRIFTED,
     FLOOR,
     PEER,
     POLICY,
     RECIPE,
+    TIMED_OUT,
+    WRONG,
     Geometry,
     Measurement,
-    timed_status,
 )
+from calibration.rounds import Bench, Deadline, Entry, Pick, timed
 from features.proof import Proved, candidates
 from features.workload import Workload
 from kernels.driver import Kernel
@@ -34,79 +34,64 @@ from kernels.recipes import ORIGINAL, Recipe, original_of
 from kernels.reference import compare
 from kernels.source import identity
 
-WARMUP_REPLAYS = 8
-ROUNDS = 25
-RECHECK_REPLAYS = 15
+# Buffers are never rotated here: cold timing is a plan that can be drawn, and not yet one that can be measured.
+MEASURED_REGIMES = ("hot",)
 
 
-class Pick(Protocol):
-    """What the real dispatch path prepared for a workload: the selection, and what runs."""
-
-    @property
-    def selection(self) -> Any: ...
-
-    @property
-    def prepared(self) -> Prepared: ...
+def judge_regime(regime: str) -> None:
+    """Raise `PlanError` for a plan of a regime that nothing here measures."""
+    if regime not in MEASURED_REGIMES:
+        raise PlanError(f"a plan is {regime}, and only {', '.join(MEASURED_REGIMES)} is measured; draw a plan of that")
 
 
-# Answers with the callables that a peer library runs on the same buffers, or with why there is none.
-Peers = Callable[[Session, Planned, Guarded], Mapping[str, Callable[[int], Graph] | str]]
+def measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int, seed: int) -> Geometry:
+    """Measure one geometry, and once more where its original drifted.
 
-
-@frozen(eq=False)
-class Bench:
-    """What a sweep measures with. `kernels` holds what was loaded, `excluded` why the others were not."""
-
-    session: Session
-    kernels: Mapping[tuple[str, str], Kernel]
-    excluded: Mapping[tuple[str, str], tuple[str, str]]
-    empty: Kernel
-    sm_count: int
-    throttled: Callable[[], bool]
-    pick: Callable[[Workload], Pick] | None = None
-    peers: Peers | None = None
-
-
-@frozen(eq=False)
-class _Entry:
-    """One candidate that will be timed: how it is captured, and the fields of its measurement known already."""
-
-    name: str
-    kind: str
-    capture: Callable[[int], Graph]
-    known: Mapping[str, Any] = field(factory=dict)
-
-
-def measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int) -> Geometry:
-    """Measure one geometry, and once more where its original drifted."""
-    measured = _measure(bench, planned, purpose, run, seed, attempt=1)
+    Raises
+    ------
+    PlanError : a regime that is not measured.
+    CalibrationError : the original fails, or something else ran than what was to be timed.
+    """
+    judge_regime(regime)
+    measured = _measure(bench, planned, regime, purpose, run, seed, attempt=1)
     if measured.status == DRIFTED:
-        measured = _measure(bench, planned, purpose, run, seed, attempt=2)
+        measured = _measure(bench, planned, regime, purpose, run, seed, attempt=2)
     return measured
 
 
-def _measure(bench: Bench, planned: Planned, purpose: str, run: int, seed: int, attempt: int) -> Geometry:
+def _measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int, seed: int, attempt: int) -> Geometry:
     workload = Workload(planned.program, planned.rows, planned.width, planned.width)
     x = uniform(planned.dtype, planned.rows, planned.width, seed)
     y = guarded(planned.dtype, planned.rows, planned.width)
-    entries, ended = _recipes(bench, workload, x, y)
+    peers, failed = _peers(bench, planned, x)  # before the clock starts: what compiles here may take minutes
+    deadline = Deadline(bench.clock)
+    entries, ended = _recipes(bench, workload, x, y, deadline)
     if bench.pick is not None:
         entries.append(_automatic(bench, bench.pick(workload), x, y))
-    if bench.peers is not None:
-        for name, capture in bench.peers(bench.session, planned, x).items():
-            kind = FLOOR if name == "copy" else PEER
-            if isinstance(capture, str):
-                ended.append(Measurement(name, kind, "failed_compile", message=capture))
-            else:
-                entries.append(_Entry(name, kind, capture))
-    original = entries[0].name
-    timed, baseline = _rounds(bench, entries, original, f"{seed}/{purpose}/{run}/{planned.key}/{attempt}")
-    return record(planned, purpose, run, "hot", seed, attempt, (*timed, *ended), baseline)
+    label = f"{seed}/{purpose}/{run}/{planned.key}/{attempt}"
+    taken, baseline = timed(bench, (*entries, *peers), label, deadline)
+    return record(planned, purpose, run, regime, seed, attempt, (*taken, *ended, *failed), baseline)
 
 
-def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[list[_Entry], list[Measurement]]:
+def _peers(bench: Bench, planned: Planned, x: Guarded) -> tuple[list[Entry], list[Measurement]]:
+    """Return the peers to time, and those that could not be compiled."""
+    entries: list[Entry] = []
+    failed: list[Measurement] = []
+    found = {} if bench.peers is None else bench.peers(bench.session, planned, x)
+    for name, capture in found.items():
+        kind = FLOOR if name == COPY else PEER
+        if isinstance(capture, str):
+            failed.append(Measurement(name, kind, "failed_compile", message=capture))
+        else:
+            entries.append(Entry(name, kind, capture))
+    return entries, failed
+
+
+def _recipes(
+    bench: Bench, workload: Workload, x: Guarded, y: Guarded, deadline: Deadline
+) -> tuple[list[Entry], list[Measurement]]:
     """Check every proved recipe on the very buffers to be timed; return those to time and those that ended before."""
-    entries: list[_Entry] = []
+    entries: list[Entry] = []
     ended: list[Measurement] = []
     reference_bits: Any = None
     for recipe, proof in candidates(workload):
@@ -117,6 +102,10 @@ def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[
         if key in bench.excluded:
             status, message = bench.excluded[key]
             ended.append(Measurement(recipe.id, RECIPE, status, message=message, source=source))
+            continue
+        if entries and deadline.passed():
+            message = f"{deadline.message} before its check"
+            ended.append(Measurement(recipe.id, RECIPE, TIMED_OUT, message=message, source=source))
             continue
         kernel = bench.kernels[key]
         prepared = _alone(bench, kernel, workload)
@@ -129,10 +118,10 @@ def _recipes(bench: Bench, workload: Workload, x: Guarded, y: Guarded) -> tuple[
             reference_bits = bits
         if check["right"]:
             known = {"source": source, "check": check}
-            entries.append(_Entry(recipe.id, RECIPE, _capture(bench, prepared, x, y), known))
+            entries.append(_entry(bench, recipe.id, RECIPE, prepared, x, y, known))
         else:
             message = f"worst share of the bound {check['worst_share']:.3g}"
-            ended.append(Measurement(recipe.id, RECIPE, "wrong", message=message, source=source, check=check))
+            ended.append(Measurement(recipe.id, RECIPE, WRONG, message=message, source=source, check=check))
     if not entries or entries[0].name != candidates(workload)[0][0].id:
         raise CalibrationError(f"the original failed on {workload.rows} x {workload.width} {workload.dtype}: {ended}")
     return entries, ended
@@ -145,13 +134,19 @@ def _alone(bench: Bench, kernel: Kernel, workload: Workload) -> Prepared:
     return Prepared(original, shapes[0], kernel, shapes[1])
 
 
-def _automatic(bench: Bench, pick: Pick, x: Guarded, y: Guarded) -> _Entry:
+def _automatic(bench: Bench, pick: Pick, x: Guarded, y: Guarded) -> Entry:
     known = {
         "picked": pick.selection.decision.recipe,
         "selection": pick.selection.id,
         "source": identity(pick.prepared.chosen.recipe, x.dtype).source,
     }
-    return _Entry(POLICY, POLICY, _capture(bench, pick.prepared, x, y), known)
+    return _entry(bench, POLICY, POLICY, pick.prepared, x, y, known)
+
+
+def _entry(
+    bench: Bench, name: str, kind: str, prepared: Prepared, x: Guarded, y: Guarded, known: Mapping[str, Any]
+) -> Entry:
+    return Entry(name, kind, _capture(bench, prepared, x, y), known, lambda: _run(bench, prepared, x, y))
 
 
 def _check(
@@ -204,57 +199,3 @@ def _capture(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> Callab
         return graph
 
     return capture
-
-
-def _rounds(
-    bench: Bench, entries: Sequence[_Entry], original: str, label: str
-) -> tuple[list[Measurement], dict[str, Any]]:
-    """Time every entry once a round in seeded random order, then the original again."""
-    session = bench.session
-    graphs = {e.name: e.capture(session.launches_for(e.capture)) for e in entries}
-    length = graphs[original].launches
-    graphs["baseline"] = session.capture(lambda: _launch_empty(bench), length)
-    samples: dict[str, list[int]] = {name: [] for name in graphs}
-    throttled: list[int] = []
-    for graph in graphs.values():
-        for _ in range(WARMUP_REPLAYS):
-            graph.replay()
-    session.synchronize()
-    order, rng = list(graphs), random.Random(label)  # noqa: S311 - an order that anyone can draw again, nothing secret
-    for number in range(ROUNDS):
-        rng.shuffle(order)
-        for name in order:
-            samples[name].append(session.replay_ns(graphs[name]))
-        if bench.throttled():
-            throttled.append(number)
-    recheck = tuple(session.replay_ns(graphs[original]) for _ in range(RECHECK_REPLAYS))
-    timed = []
-    for entry in entries:
-        again = recheck if entry.name == original else None
-        timed.append(_timed(entry, graphs[entry.name].launches, tuple(samples[entry.name]), tuple(throttled), again))
-    return timed, {"launches": length, "samples_ns": samples["baseline"]}
-
-
-def _timed(
-    entry: _Entry, launches: int, taken: tuple[int, ...], throttled: tuple[int, ...], recheck: tuple[int, ...] | None
-) -> Measurement:
-    try:
-        status = timed_status(taken, launches, throttled)
-    except RecordError as error:
-        return Measurement(entry.name, entry.kind, "failed_launch", message=str(error), **entry.known)
-    return Measurement(
-        entry.name,
-        entry.kind,
-        status,
-        launches=launches,
-        samples_ns=taken,
-        throttled=throttled,
-        recheck_ns=recheck,
-        **entry.known,
-    )
-
-
-def _launch_empty(bench: Bench) -> None:
-    from cupy_backends.cuda.api import driver
-
-    driver.launchKernel(bench.empty.function.ptr, 1, 1, 1, 1, 1, 1, 0, bench.session.pointer, 0, 0)

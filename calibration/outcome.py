@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibration.errors import RecordError
-from calibration.records import MEASURED, POLICY, Geometry
+from calibration.records import COMPILED, COPY, MEASURED, POLICY, Geometry
 from calibration.stats import Timing, improves, regresses, same
 from kernels.recipes import ORIGINAL, original_of
-
-EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
 
 
 def outcome(record: Geometry, selections: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

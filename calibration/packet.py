@@ -168,6 +168,11 @@ def read(source: str | Path | bytes) -> Packet:
     return Packet(digest_bytes(manifest_bytes), str(manifest["name"]), manifest, parts, Contents(**values))
 
 
+def empty_members(contents: Contents) -> tuple[str, ...]:
+    """Return the members that hold nothing, in the packet's order: what was not done yet, or not kept."""
+    return tuple(part.member for part in (*_HEAD, *_TAIL) if not getattr(contents, part.attribute))
+
+
 def _parse(part: _Part, data: bytes) -> Any:
     try:
         return part.read(data)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from attrs import frozen
+
+from calibration.agreement import agreement
+from calibration.gpu import REPLAY_US
 from calibration.packet import Packet
+from calibration.records import MEASURED, PLAIN, Geometry
 from calibration.report import show, table
+from calibration.stats import NOISE, quantile
 
 _SPLITS = ("geometry", "width", "rows")
 _OUTCOME = (
@@ -18,6 +24,27 @@ _OUTCOME = (
     ("original_over_compile", "original over compile"),
     ("picked_over_compile", "over compile"),
     ("picked_over_copy", "over copy"),
+)
+
+
+@frozen
+class Goal:
+    """What a validation is to reach: the figure of a run, and the most that it may be."""
+
+    label: str
+    most: float
+    figure: Callable[[Mapping[str, Any], str], Any]
+
+
+def _of_run(name: str) -> Callable[[Mapping[str, Any], str], Any]:
+    return lambda figures, run: figures["runs"][run][name]
+
+
+GOALS = (
+    Goal("Regret, geometric mean", 1.01, _of_run("regret_geomean")),
+    Goal("Regret, worst", 1.10, _of_run("regret_worst")),
+    Goal("Regressions that both runs repeat", 0, lambda figures, _run: len(figures["regressions"])),
+    Goal("Picked over torch.compile, geometric mean", 0.70, _of_run("picked_over_compile_geomean")),
 )
 
 
@@ -35,8 +62,14 @@ def page(packet: Packet) -> str:
         origin,
         "## Where it was measured",
         _environment(contents.environment),
+        "## Goals",
+        _goals(contents.validation),
         "## Figures",
         table(contents.validation),
+        "## Automatic over forced",
+        _agreement(contents.validation_records),
+        "## Length of replays",
+        _replays((*contents.cohort, *contents.validation_records)),
         "## Schemas on held-out training geometries",
         _schemas(contents.crossvalidation),
         "## Every outcome",
@@ -53,6 +86,48 @@ def _environment(where: Mapping[str, Any]) -> str:
     return (
         f"{target['label']}, cc {target['compute_capability']}, {target['sm_count']} SMs, NVRTC {target['nvrtc']}, "
         f"CCCL {target['cccl']}; {libraries}. At the start: {state}. {begun}"
+    )
+
+
+def _goals(validation: Mapping[str, Any]) -> str:
+    """A goal is reached where both runs reach it."""
+    lines = ["| goal | at most | run 1 | run 2 | |", "|---|---:|---:|---:|---|"]
+    for goal in GOALS:
+        found = [goal.figure(validation["figures"], run) for run in ("1", "2")]
+        known = [value for value in found if value is not None]
+        verdict = "reached" if len(known) == 2 and max(known) <= goal.most else "missed" if known else "not measured"
+        lines.append(f"| {goal.label} | {show(goal.most)} | {show(found[0])} | {show(found[1])} | {verdict} |")
+    return "\n".join(lines)
+
+
+def _agreement(records: Iterable[Geometry]) -> str:
+    note = (
+        "The automatic pick through the real dispatch path over the same recipe by name, medians of one record. They "
+        f"are one kernel on the same buffers; noise is within {NOISE:.0%}, as the original may drift from itself."
+    )
+    lines = [
+        "| launched | pairs | lowest | highest | geometric mean | within noise | intervals overlap |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for way, found in agreement(records).items():
+        names = ("count", "minimum", "maximum", "geomean", "within_noise_share", "overlap_share")
+        lines.append(f"| {way} | " + " | ".join(show(found[name]) for name in names) + " |")
+    return "\n".join((note, "", *lines))
+
+
+def _replays(records: Iterable[Geometry]) -> str:
+    """How many medians were taken of replays shorter than a replay is meant to be."""
+    replays = [
+        (quantile(sorted(m.samples_ns), 0.5) / 1000, m.name, record.label)
+        for record in records
+        for m in record.measurements
+        if m.status == MEASURED and m.kind != PLAIN
+    ]
+    short = sum(replay_us < REPLAY_US for replay_us, _, _ in replays)
+    shortest_us, name, label = min(replays)
+    return (
+        f"Of {len(replays)} medians {short} ({short / len(replays):.1%}) are of replays below {REPLAY_US:.0f} us; the "
+        f"shortest is {shortest_us:.1f} us, {name} at {label}."
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.plan import Planned
+from calibration.records import COMPILED, COPY, EAGER
 
-EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
 _WARM_CALLS = 3
 
 

@@ -16,25 +16,27 @@ from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
 from kernels.recipes import original_of
+from policy.judging import REGIMES
 
 GEOMETRY_SCHEMA = "rowsmith.geometry/1"
 TRAINING, VALIDATION = "training", "validation"
 RUNS = {TRAINING: (0,), VALIDATION: (1, 2)}
-REGIMES = ("hot", "cold")
-RECIPE, PEER, FLOOR, POLICY = "recipe", "peer", "floor", "policy"
-KINDS = (RECIPE, PEER, FLOOR, POLICY)
-MEASURED, UNSTABLE, DRIFTED = "measured", "unstable", "drifted"
+RECIPE, PEER, FLOOR, POLICY, PLAIN = "recipe", "peer", "floor", "policy", "plain"
+KINDS = (RECIPE, PEER, FLOOR, POLICY, PLAIN)
+# The names of what is no recipe: the automatic pick is named as its kind is.
+EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
+MEASURED, UNSTABLE, DRIFTED, WRONG, TIMED_OUT = "measured", "unstable", "drifted", "wrong", "timed_out"
 
 # What each end of a point or a measurement means, and whether samples belong to it (None: some may have been taken).
 STATUSES: dict[str, tuple[str, bool | None]] = {
     MEASURED: ("timed, and fit for use", True),
     UNSTABLE: ("two separated levels of time with unchanged source and receipt, or mostly throttled", True),
     DRIFTED: ("the original's recheck differs by more than 2 %, twice", True),
-    "wrong": ("the check failed; not timed", False),
+    WRONG: ("the check failed; not timed", False),
     "failed_compile": ("no kernel; the message says how", False),
     "failed_launch": ("the launch failed; the message says how", None),
     "excluded": ("the receipt excludes it; not timed", False),
-    "timed_out": ("took longer than the point's limit", None),
+    TIMED_OUT: ("not finished within the point's limit; the samples taken until then are kept", None),
 }
 
 
@@ -160,7 +162,7 @@ class Geometry:
         return found.timing if found is not None and found.status == MEASURED else None
 
     def recipes(self) -> tuple[Measurement, ...]:
-        """Return the recipes that were measured and are fit for use; peers, floors and the automatic pick are not."""
+        """Return the recipes that were measured in graphs and are fit for use; no peer, pick or plain launch is one."""
         return tuple(m for m in self.measurements if m.kind == RECIPE and m.status == MEASURED and m.name != POLICY)
 
     def to_json(self) -> dict[str, Any]:
@@ -232,7 +234,11 @@ def inconsistencies(record: Geometry) -> tuple[tuple[str, Any, Any], ...]:
         for m in record.measurements
         if m.status == MEASURED and timed_status(m.samples_ns, m.launches, m.throttled) != MEASURED
     ]
-    found += [(f"{m.name} check", "a check that passed", m.check) for m in record.recipes() if not _passed(m.check)]
+    recipes = [m for m in record.measurements if m.kind == RECIPE]
+    found += [(f"{m.name} check", "one that passed", m.check) for m in recipes if m.samples_ns and not _passed(m.check)]
+    found += [
+        (f"{m.name} check", "one that failed", m.check) for m in recipes if m.status == WRONG and _passed(m.check)
+    ]
     original = record.by_name.get(original_of(record.form).id)
     moved = original_drift(original)
     if moved != record.drift and (moved is None or record.drift is None or abs(moved - record.drift) > 1e-12):
@@ -247,8 +253,16 @@ def inconsistencies(record: Geometry) -> tuple[tuple[str, Any, Any], ...]:
 
 
 def _passed(check: Mapping[str, Any] | None) -> bool:
-    """Return whether every output was within its bound: only then may a recipe be timed."""
-    return check is not None and check["worst_share"] <= 1 and check["bad_finite"] == check["bad_special"] == 0
+    """Return whether a check says, in every field, that the output was right: only then may a recipe be timed."""
+    if check is None:
+        return False
+    said = check["right"] is True and check["guards_and_input_intact"] is True
+    return said and check["worst_share"] <= 1 and check["bad_finite"] == check["bad_special"] == 0
+
+
+def plain_name(name: str) -> str:
+    """Return what a candidate's plain launches are named."""
+    return f"{name}.{PLAIN}"
 
 
 @cache

@@ -20,7 +20,7 @@ _ROWS = (
     ("original_over_compile_geomean", "Original over torch.compile, geometric mean"),
     ("picked_over_compile_geomean", "Picked over torch.compile, geometric mean"),
     ("picked_over_copy_geomean", "Picked over copy, geometric mean"),
-    ("automatic_agrees_with_forced_share", "Automatic pick agrees with the same recipe forced"),
+    ("automatic_agrees_with_forced_share", "Automatic pick and the same recipe forced: intervals overlap"),
     ("ambiguous", "Ambiguous: fastest recipes not separated"),
 )
 

@@ -6,17 +6,15 @@ macros may differ, can still tie each receipt to the sources beside it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from calibration.errors import CalibrationError
-from kernels.identity import digest, digest_bytes
+from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import RECIPES
-from kernels.source import SourceIdentity, catalogue_digest, macros
+from kernels.source import SourceIdentity, catalogue_digest, macros, options_document, source_document
 
-_OUR_INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 Identities = Mapping[tuple[str, str], SourceIdentity]
 
 
@@ -39,27 +37,21 @@ def identities(
     CalibrationError : a recipe that the catalogue does not hold, or a file that its kernel reaches and nobody packed.
     """
     rows = {row["id"]: row for row in catalogue["recipes"]}
-    options_digest = digest({"schema": "rowsmith.options/1", "options": list(options)})
+    options_digest = digest(options_document(options))
     found = {}
     for receipt in receipts:
         row = rows.get(receipt.recipe)
         if row is None or receipt.dtype not in row["macros"]:
             raise CalibrationError(f"the packet's catalogue holds no kernel {receipt.recipe} for {receipt.dtype}")
-        files = _reached(row["template"], sources)
-        source = {"schema": "rowsmith.source/1", "files": files, "macros": row["macros"][receipt.dtype]}
+        source = source_document(row["template"], _reader(row["template"], sources), row["macros"][receipt.dtype])
         found[receipt.recipe, receipt.dtype] = SourceIdentity(digest(source), options_digest)
     return found
 
 
-def _reached(template: str, sources: Mapping[str, bytes]) -> dict[str, str]:
-    reached: dict[str, str] = {}
-    waiting = [template]
-    while waiting:
-        name = waiting.pop()
-        if name in reached:
-            continue
+def _reader(template: str, sources: Mapping[str, bytes]) -> Callable[[str], bytes]:
+    def read(name: str) -> bytes:
         if name not in sources:
             raise CalibrationError(f"{template} reaches {name}, which is not among the packet's sources")
-        reached[name] = digest_bytes(sources[name])
-        waiting += [match.decode() for match in _OUR_INCLUDE.findall(sources[name])]
-    return dict(sorted(reached.items()))
+        return sources[name]
+
+    return read

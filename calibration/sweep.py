@@ -19,12 +19,13 @@ from calibration.fit import fit_cohort
 from calibration.freeze import freeze
 from calibration.gpu import Session
 from calibration.journal import Journal
-from calibration.measure import Bench, Pick, measure
+from calibration.measure import judge_regime, measure
 from calibration.packet import write
 from calibration.packetjson import from_json, to_json
 from calibration.plan import Plan, Planned, draw_plan
 from calibration.progress import tracked
 from calibration.records import RUNS, TRAINING, VALIDATION, Geometry
+from calibration.rounds import Bench, Pick
 from features.workload import Workload
 from kernels import driver
 from kernels.errors import CompileError
@@ -67,6 +68,7 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
     device = driver.current_device()
     target = driver.live_target(device)
     plan = draw_plan(options.ops, options.seed, target, _memory_bytes(device))
+    judge_regime(plan.regime)
     journal = Journal(options.folder / "journal.jsonl", plan.digest)
     where = _kept(options.folder / "environment.json", lambda: environment(target, options.seed, device))
     if where["target"] != {**target.facts(), "label": target.label}:
@@ -136,7 +138,7 @@ def _measure_all(
     for point in tracked(missing, len(missing), what):
         clock.check(f"{what} has {len(missing)} points left at most")
         seed = int(digest([plan.seed, run, *point.key])[:8], 16)
-        journal.append(measure(bench, point, purpose, run, seed))
+        journal.append(measure(bench, point, plan.regime, purpose, run, seed))
         bench.session.cupy.get_default_memory_pool().free_all_blocks()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from calibration.cohort import canonical, canonical_receipts, cohort_document
@@ -12,8 +12,9 @@ from calibration.errors import CalibrationError
 from calibration.fit import designs_of
 from calibration.freeze import freeze
 from calibration.judge import judge
-from calibration.packet import Contents, Packet
-from calibration.records import POLICY, TRAINING, VALIDATION, Geometry, inconsistencies
+from calibration.packet import Contents, Packet, empty_members
+from calibration.plan import Planned, draw_plan
+from calibration.records import POLICY, RUNS, TRAINING, VALIDATION, Geometry, inconsistencies
 from calibration.replay import catalogue_notes, replay
 from calibration.residuals import residuals
 from calibration.sources import Identities, catalogue_facts, identities
@@ -44,7 +45,8 @@ def verify(packet: Packet) -> tuple[Finding, ...]:
     """Return every difference between what a packet says and what its own samples give; empty means verified.
 
     Digests, picks and decisions are compared exactly, sums within 10^-12 and what a solve enters within 10^-6, all
-    relative. That this release holds other kernels than the packet is not a difference: `notes` says so.
+    relative. What the packet does not hold, and that this release has other kernels or strata, is no difference:
+    `notes` says so.
     """
     found: list[Finding] = []
     for part, check in _CHECKS:
@@ -56,9 +58,38 @@ def verify(packet: Packet) -> tuple[Finding, ...]:
 
 
 def notes(packet: Packet) -> tuple[str, ...]:
-    """Return what a reader should know that is no difference in arithmetic."""
-    made_with = packet.contents.environment.get("catalogue", {}).get("digest")
-    return catalogue_notes(packet.contents.selections, made_with)
+    """Return what a reader should know that is no difference: what is not there to be verified, and what is older."""
+    contents = packet.contents
+    made_with = contents.environment.get("catalogue", {}).get("digest")
+    return (*_missing(contents), *_other_plan(contents), *catalogue_notes(contents.selections, made_with))
+
+
+def _missing(contents: Contents) -> Iterator[str]:
+    if empty := empty_members(contents):
+        yield f"holds nothing in {', '.join(empty)}: a packet may end early, and what is not there was not verified"
+
+
+def _other_plan(contents: Contents) -> Iterator[str]:
+    """The inventory is drawn from committed tables: a plan that nobody draws again may have been chosen by hand."""
+    plan = contents.plan
+    try:
+        again = draw_plan(
+            plan.ops,
+            plan.seed,
+            target_of(contents),
+            plan.memory_bytes,
+            dtypes=plan.dtypes,
+            regime=plan.regime,
+            max_elements=plan.max_elements,
+        )
+    except _FAILURES as error:
+        yield f"this release cannot draw the plan of seed {plan.seed} again ({error}): its points were taken as given"
+        return
+    if again.digest != plan.digest:
+        yield (
+            f"this release's strata draw plan {again.digest[:12]} from seed {plan.seed}, and the packet holds "
+            f"{plan.digest[:12]}: its points were taken as given"
+        )
 
 
 def target_of(contents: Contents) -> Target:
@@ -84,16 +115,31 @@ def _check_records(contents: Contents) -> Iterator[Finding]:
 
 
 def _check_plan(contents: Contents) -> Iterator[Finding]:
-    """The inventory was never fitted on: every record lies in its own part of the plan."""
-    parts = (
-        ("cohort.jsonl", contents.plan.training, contents.cohort),
-        ("validation.jsonl", contents.plan.validation, contents.validation_records),
-    )
-    for part, planned, records in parts:
-        keys = {(p.form, p.dtype, p.rows, p.width) for p in planned}
-        for record in records:
-            if record.key not in keys:
-                yield Finding(part, record.label, "a geometry of this part of the plan", "one that is not planned")
+    """Each planned point has one record a run, and no record lies outside its own part of the plan.
+
+    A part that the packet ends before has none; once anything follows from it, or is in it, all of it has to be there.
+    """
+    plan, judged = contents.plan, bool(contents.validation_records or contents.validation)
+    trained = judged or bool(contents.cohort or contents.fits or contents.profile)
+    if trained:
+        yield from _planned("cohort.jsonl", plan.training, contents.cohort, TRAINING)
+    if judged:
+        yield from _planned("validation.jsonl", plan.validation, contents.validation_records, VALIDATION)
+
+
+def _planned(part: str, planned: Iterable[Planned], records: Iterable[Geometry], purpose: str) -> Iterator[Finding]:
+    expected = {(p.form, p.dtype, p.rows, p.width, run) for p in planned for run in RUNS[purpose]}
+    found: dict[tuple[str, str, int, int, int], int] = {}
+    for record in records:
+        key = (*record.key, record.run)
+        found[key] = found.get(key, 0) + 1
+        if key not in expected:
+            yield Finding(part, record.label, "a geometry of this part of the plan", "one that is not planned")
+        elif found[key] == 2:
+            yield Finding(part, record.label, "one record", "more than one")
+    for form, dtype, rows, width, run in sorted(expected - found.keys()):
+        in_run = f" run {run}" if run else ""
+        yield Finding(part, f"{form} {dtype} {rows} x {width}{in_run}", "a record", "none, and the point is planned")
 
 
 def _identities(contents: Contents) -> Identities:

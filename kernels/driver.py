@@ -16,8 +16,6 @@ from kernels.source import identity
 from kernels.target import Target
 from kernels.toolchain import toolchain
 
-WARP_THREADS = 32
-
 # What a driver answers about one module: an image it cannot use, an entry that is not there, no room. Anything else,
 # such as an earlier launch's illegal address, is the driver's or the device's own fault and would meet every candidate.
 _OF_THE_MODULE = (

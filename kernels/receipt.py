@@ -17,7 +17,7 @@ RESOURCES = (
 )
 
 
-@frozen
+@frozen(cache_hash=True)
 class Receipt:
     """The resources of one (recipe, dtype), and the digests of what they were queried from.
 

@@ -24,7 +24,7 @@ class Template:
     chain_meaning: str
 
 
-@frozen
+@frozen(cache_hash=True)
 class Recipe:
     """One physical way to run every program of a form.
 

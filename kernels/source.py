@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from attrs import frozen
 
@@ -58,24 +60,39 @@ def device_file(name: str) -> bytes:
         raise KernelError(f"device source {name!r} cannot be read ({error}); reinstall rowsmith") from error
 
 
-def sources(template: str) -> dict[str, bytes]:
-    """Return the template and every header of ours that it reaches, by name."""
+def reached(template: str, read: Callable[[str], bytes]) -> dict[str, bytes]:
+    """Return the template and every header of ours that it reaches, by name; `read` returns a file's bytes."""
     found: dict[str, bytes] = {}
     waiting = [template]
     while waiting:
         name = waiting.pop()
         if name not in found:
-            found[name] = device_file(name)
+            found[name] = read(name)
             waiting += [match.decode() for match in _OUR_INCLUDE.findall(found[name])]
     return dict(sorted(found.items()))
+
+
+def sources(template: str) -> dict[str, bytes]:
+    """Return the template and every header of ours that it reaches in `kernels/device`, by name."""
+    return reached(template, device_file)
+
+
+def source_document(template: str, read: Callable[[str], bytes], definitions: Iterable[str]) -> dict[str, Any]:
+    """Return the document whose digest names a kernel's source: every file reached, and the macros."""
+    texts = {name: digest_bytes(text) for name, text in reached(template, read).items()}
+    return {"schema": "rowsmith.source/1", "files": texts, "macros": list(definitions)}
+
+
+def options_document(options: Iterable[str] = OPTIONS) -> dict[str, Any]:
+    """Return the document whose digest names the compiler's options."""
+    return {"schema": "rowsmith.options/1", "options": list(options)}
 
 
 @cache
 def identity(recipe: Recipe, dtype: str) -> SourceIdentity:
     """Return the source and options digests of a recipe's kernel."""
-    texts = {name: digest_bytes(text) for name, text in sources(recipe.template).items()}
-    source = {"schema": "rowsmith.source/1", "files": texts, "macros": list(macros(recipe, dtype))}
-    return SourceIdentity(digest(source), digest({"schema": "rowsmith.options/1", "options": list(OPTIONS)}))
+    source = source_document(recipe.template, device_file, macros(recipe, dtype))
+    return SourceIdentity(digest(source), digest(options_document()))
 
 
 @cache

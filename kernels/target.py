@@ -9,7 +9,7 @@ from attrs import asdict, field, fields, frozen
 from kernels.identity import digest
 
 
-@frozen
+@frozen(cache_hash=True)
 class Target:
     """What a cost model was measured on. `label` is for people only and takes no part in comparison or digest."""
 

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from kernels.errors import ToolchainError
 
-_INSTALL = "install rowsmith[cuda13] (or [cuda12]), which brings CuPy, NVRTC and the CUDA headers"
+_INSTALL = "pip install '.[cuda13]' (or '.[cuda12]') in the source folder brings CuPy, NVRTC and the CUDA headers"
 
 
 @frozen

@@ -16,7 +16,7 @@ from policy.profile import Profile
 ReceiptSource = Callable[[Recipe, str], Receipt | None]
 
 
-@frozen
+@frozen(cache_hash=True)
 class Catalogue:
     """The kernels this release would run: the digest of the whole, and the source identity of each."""
 

@@ -11,5 +11,9 @@ class ProfileError(PolicyError):
     """A profile that is damaged, foreign or unknown."""
 
 
+class TargetError(PolicyError):
+    """Facts that describe no target."""
+
+
 class RequestError(PolicyError):
     """A demand on the decision that makes no sense: an unknown recipe, or one of another program."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from features.errors import Refused
 from kernels.receipt import RESOURCES, Receipt
 from kernels.recipes import Recipe
@@ -15,7 +13,6 @@ _NEEDED = (*RESOURCES, "cubin")
 _AT_LEAST_ONE = ("registers", "max_threads_per_cta", "cluster_ctas")
 
 
-@lru_cache(maxsize=4096)  # receipts are few; targets come from requests, so the cache is bounded
 def exclusion(
     recipe: Recipe, dtype: str, receipt: Receipt | None, calibrated: Receipt | None, now: SourceIdentity, target: Target
 ) -> Refused | None:

@@ -15,7 +15,7 @@ from kernels.target import Target
 ANY_DTYPE = "*"
 
 
-@frozen
+@frozen(cache_hash=True)
 class Block:
     """One solve: the coefficients (microseconds a unit of each feature) of a role and dtype, and the calibrated ranges.
 
@@ -28,7 +28,7 @@ class Block:
     ranges: tuple[tuple[float, float], ...]
 
 
-@frozen
+@frozen(cache_hash=True)
 class Fit:
     """What a decision needs of a stored fit: its digest leads to the design matrix, residuals and cohort."""
 
@@ -47,7 +47,7 @@ class Fit:
         return None
 
 
-@frozen
+@frozen(cache_hash=True)
 class Profile:
     """The fits in force for one target and regime; immutable, named by the digest of its document."""
 

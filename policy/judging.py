@@ -6,18 +6,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from attrs import asdict, fields
+from attrs import asdict
 
 from features.errors import show
 from features.schemas import SCHEMAS
 from kernels.dtypes import STORAGE
 from kernels.receipt import RESOURCES, Receipt
-from kernels.target import Target
 from policy.errors import ProfileError
 from policy.frozen import ANY_DTYPE, Block, Fit, Profile
 
 REGIMES = ("hot", "cold")
-_TARGET_COUNTS = tuple(f.name for f in fields(Target) if f.type in (int, "int"))
 _OPTIONAL_TEXT = ("cubin", "failure")
 
 
@@ -32,7 +30,6 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "name and earned recipes must be text"
     if profile.regime not in REGIMES:
         yield f"regime {show(profile.regime)} is not {' or '.join(REGIMES)}"
-    yield from _target_faults(profile.target)
     for receipt in profile.receipts:
         yield from _receipt_faults(receipt)
     if len(profile.recorded) != len(profile.receipts):
@@ -41,15 +38,6 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield "two fits are of one program form"
     for fit in profile.fits:
         yield from _fit_faults(fit)
-
-
-def _target_faults(target: Target) -> Iterator[str]:
-    for name, value in asdict(target).items():
-        if name in _TARGET_COUNTS:
-            if not _is_count(value):
-                yield f"target {name} {show(value)} is not a whole number"
-        elif not isinstance(value, str):
-            yield f"target {name} {show(value)} is not text"
 
 
 def _receipt_faults(receipt: Receipt) -> Iterator[str]:

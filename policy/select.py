@@ -14,8 +14,9 @@ from policy.deciding import ADMISSION, Findings, admits, changed, covers, steps
 from policy.explain import Story, sentence
 from policy.forcing import force
 from policy.profile import Fit, Profile
+from policy.provenance import provenance
 from policy.scoring import outside, score
-from policy.selection import Candidate, Decision, Priced, Selection, selection
+from policy.selection import Candidate, Decision, Selection, selection
 from policy.standing import Standing, standing
 
 __all__ = ["ADMISSION", "Catalogue", "ReceiptSource", "recorded", "score", "select", "shipped_catalogue"]
@@ -61,18 +62,7 @@ def select(
     decision = _decide(workload, profile, fit, seen, differences, catalogue)
     if forced is not None:
         decision = force(seen, decision, forced)
-    provenance: dict[str, Any] = {
-        "profile": profile.digest,
-        "profile_name": profile.name,
-        "regime": profile.regime,
-        "fit": None if fit is None else fit.digest,
-        "cohort": None if fit is None else fit.cohort,
-        "feature_schema": None if fit is None else fit.feature_schema,
-        "feature_schema_digest": None if fit is None else fit.feature_schema_digest,
-        "catalogue": catalogue.digest,
-        "admission": ADMISSION,
-    }
-    return selection(workload, target, provenance, decision, seen)
+    return selection(workload, target, provenance(profile, fit, catalogue), decision, seen)
 
 
 def _candidate(workload: Workload, target: Target, proof: Proved, stands: Standing) -> Candidate:
@@ -83,11 +73,11 @@ def _candidate(workload: Workload, target: Target, proof: Proved, stands: Standi
     capacity = None if receipt is None else receipt.resident_ctas_per_sm
     at = point(workload, recipe, capacity, target)
     values = tuple([feature.of(at) for feature in pricing.features])
-    priced = tuple([Priced(f.name, value, f.unit) for f, value in zip(pricing.features, values, strict=True)])
     excluded = outside(pricing.features, values, pricing.block)
     if excluded is not None:
-        return Candidate(recipe, proof, receipt, excluded, priced)
-    return Candidate(recipe, proof, receipt, stands.unearned, priced, score(values, pricing.block.coefficients))
+        return Candidate(recipe, proof, receipt, excluded, pricing, values)
+    score_us = score(values, pricing.block.coefficients)
+    return Candidate(recipe, proof, receipt, stands.unearned, pricing, values, score_us)
 
 
 def _decide(

@@ -12,6 +12,7 @@ from attrs import field, frozen
 from features.workload import Workload
 from kernels.identity import digest_bytes
 from kernels.target import Target
+from policy.provenance import Provenance
 from policy.record import SCORE_NOTE, SELECTION_SCHEMA, selection_text
 from policy.values import Candidate, Decision, Priced
 
@@ -47,10 +48,11 @@ class Selection:
 def selection(
     workload: Workload,
     target: Target,
-    provenance: Mapping[str, Any],
+    provenance: Provenance,
     decision: Decision,
     candidates: tuple[Candidate, ...],
 ) -> Selection:
     """Assemble a selection and name it by its facts."""
     body = selection_text(workload, target, provenance, decision, candidates)
-    return Selection(workload, target, provenance, decision, candidates, body, digest_bytes(body.encode()))
+    digest = digest_bytes(body.encode())
+    return Selection(workload, target, provenance.facts, decision, candidates, body, digest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from attrs import frozen
 
 from features.errors import Refused
@@ -16,7 +18,7 @@ from policy.exclusion import exclusion
 from policy.profile import Block, Fit, Profile
 
 
-@frozen
+@frozen(cache_hash=True)
 class Pricing:
     """The columns of a role and the block that prices them."""
 
@@ -55,7 +57,19 @@ def standing(
     ------
     PolicyError : the original could not be compiled: without it there is nothing to keep.
     """
-    receipt = receipts(recipe, dtype)
+    return _judged(recipe, dtype, receipts(recipe, dtype), target, profile, fit, catalogue)
+
+
+@lru_cache(maxsize=4096)  # receipts are few; targets come from requests, so the cache is bounded
+def _judged(
+    recipe: Recipe,
+    dtype: str,
+    receipt: Receipt | None,
+    target: Target,
+    profile: Profile,
+    fit: Fit | None,
+    catalogue: Catalogue,
+) -> Standing:
     excluded = unpriced = unearned = None
     if recipe.role != ORIGINAL:
         calibrated = profile.recorded.get((recipe.id, dtype))

@@ -10,6 +10,7 @@ from features.errors import Refused
 from features.proof import Proved
 from kernels.receipt import Receipt
 from kernels.recipes import Recipe
+from policy.standing import Pricing
 
 # Exclusions that say nothing against a receipt: they come with the score.
 _OF_SCORING = frozenset({"no_fit", "outside_calibrated_domain", "experimental_not_earned"})
@@ -28,15 +29,22 @@ class Candidate:
     """One recipe of the catalogue as the decision saw it.
 
     `excluded` is the code and the fact that kept a proved recipe from competing; `score_us` is None where it was not
-    scored.
+    scored. `values` are of the features of `pricing`, in their order, and empty where it is None.
     """
 
     recipe: Recipe
     proof: Proved | Refused
     receipt: Receipt | None = None
     excluded: Refused | None = None
-    features: tuple[Priced, ...] = ()
+    pricing: Pricing | None = None
+    values: tuple[int | float, ...] = ()
     score_us: float | None = None
+
+    @property
+    def features(self) -> tuple[Priced, ...]:
+        """The values with their names and units."""
+        features = () if self.pricing is None else self.pricing.features
+        return tuple(Priced(f.name, value, f.unit) for f, value in zip(features, self.values, strict=True))
 
     @property
     def eligible(self) -> bool:

@@ -136,12 +136,14 @@ def packet_verify(file: PacketFile) -> None:
     """Re-do the arithmetic of a packet: digests, medians, features, fits, selections, figures."""
     with _explained():
         from calibration.packet import read
-        from calibration.verify import verify
+        from calibration.verify import notes, verify
 
         held = read(file)
         findings = verify(held)
         for finding in findings:
             typer.echo(str(finding))
+        for note in notes(held):
+            typer.echo(f"note: {note}")
         if findings:
             typer.echo(f"{len(findings)} differences in packet {held.digest}", err=True)
             raise typer.Exit(1)
@@ -149,14 +151,11 @@ def packet_verify(file: PacketFile) -> None:
 
 
 @packet.command("import")
-def packet_import(
-    file: PacketFile,
-    verify: Annotated[bool, typer.Option(help="Do the arithmetic again before storing anything.")] = True,
-) -> None:
-    """Store a packet's evidence and profile in the database."""
+def packet_import(file: PacketFile) -> None:
+    """Verify a packet and store its evidence and profile in the database."""
     from server import cli
 
-    cli.packet_import(file, verify)
+    cli.packet_import(file)
 
 
 @packet.command("show")

@@ -32,6 +32,11 @@ def checks() -> tuple[Check, ...]:
     return tuple(check for group in (_python, _rooms, _service, _profiles, _toolchain, _gpu) for check in group())
 
 
+def _install(extra: str) -> str:
+    """Return the command that brings an optional part; the project is in no package index."""
+    return f"pip install '.[{extra}]' in the source folder"
+
+
 def worst(found: tuple[Check, ...]) -> int:
     """Return 1 where something is broken, else 0."""
     return int(any(check.state == BROKEN for check in found))
@@ -58,14 +63,13 @@ def _rooms() -> Iterator[Check]:
 def _service() -> Iterator[Check]:
     lacking = [name for name in ("fastapi", "sqlalchemy", "pydantic_settings", "uvicorn") if find_spec(name) is None]
     if lacking:
-        yield Check("service", MISSING, f"no {', '.join(lacking)}", "pip install rowsmith[server]")
+        yield Check("service", MISSING, f"no {', '.join(lacking)}", _install("server"))
         return
     try:
         from pysqlite3.dbapi2 import sqlite_version
     except ImportError:
-        yield Check(
-            "SQLite", MISSING, "no pysqlite3", "pip install rowsmith[server]: the system's SQLite may lose data"
-        )
+        remedy = f"{_install('server')}: the system's SQLite may lose data"
+        yield Check("SQLite", MISSING, "no pysqlite3", remedy)
     else:
         yield Check("SQLite", OK, sqlite_version)
 
@@ -86,7 +90,7 @@ def _profiles() -> Iterator[Check]:
 
 def _toolchain() -> Iterator[Check]:
     if find_spec("cupy") is None:
-        yield Check("CuPy", MISSING, "not installed", "pip install rowsmith[cuda13]; only launching needs it")
+        yield Check("CuPy", MISSING, "not installed", f"{_install('cuda13')}; launching and calibrating need it")
         return
     from kernels.errors import ToolchainError
     from kernels.toolchain import toolchain
@@ -94,7 +98,7 @@ def _toolchain() -> Iterator[Check]:
     try:
         tools = toolchain()
     except ToolchainError as error:
-        yield Check("NVRTC and headers", BROKEN, str(error), "pip install rowsmith[cuda13]")
+        yield Check("NVRTC and headers", BROKEN, str(error), _install("cuda13"))
         return
     yield Check("NVRTC", OK, tools.nvrtc)
     yield Check("CCCL", OK, tools.cccl)
@@ -107,7 +111,7 @@ def _gpu() -> Iterator[Check]:
     from kernels.errors import KernelError
 
     if driver.device_count() == 0:
-        yield Check("GPU", MISSING, "no CUDA device or driver", "nothing: selecting and serving need none")
+        yield Check("GPU", MISSING, "no CUDA device or driver", "nothing: only launching and calibrating need one")
         return
     try:
         target = driver.live_target()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from policy.errors import ProfileError
-from policy.profile import Bundled, Profile, bundled
+from features.errors import show
+from policy.errors import ProfileError, RequestError
+from policy.judging import REGIMES
+from policy.profile import Known, Profile, bundled
 
 
 @cache
-def _bundled() -> tuple[Bundled, ...]:
+def _bundled() -> tuple[Known, ...]:
     return bundled()
 
 
@@ -19,7 +21,10 @@ def profile_for(name: str | None, regime: str) -> Profile:
     Raises
     ------
     ProfileError : no such profile, or several; the message lists those there are.
+    RequestError : no such regime.
     """
+    if regime not in REGIMES:
+        raise RequestError(f"regime {show(regime)} is not known; use {', '.join(REGIMES)}")
     entries = _bundled()
     shown = (f"{entry.profile.name} ({entry.profile.regime}, {entry.standing})" for entry in entries)
     listed = ", ".join(shown) or "none"

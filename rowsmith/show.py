@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from calibration.packet import Packet
 from calibration.report import table as figures_table
@@ -14,11 +15,16 @@ from policy.selection import Candidate, Selection
 from rowsmith.doctor import Check
 
 
+def _console() -> Console:
+    """Return a console that prints brackets as they are: messages of compilers and names of extras have them."""
+    return Console(markup=False, highlight=False)
+
+
 def selection_table(made: Selection) -> None:
     """Print a selection: the decision's sentence, then every candidate."""
-    console = Console()
+    console = _console()
     decision = made.decision
-    console.print(f"[bold]{decision.recipe}[/bold]  ({decision.reason})")
+    console.print(Text.assemble((decision.recipe, "bold"), f"  ({decision.reason})"))
     console.print(decision.sentence)
     grid = Table("recipe", "score, us", "of original", "features", "why not")
     for candidate in made.candidates:
@@ -36,21 +42,21 @@ def selection_table(made: Selection) -> None:
 
 def packet_tables(held: Packet) -> None:
     """Print what a packet holds."""
-    console = Console()
+    console = _console()
     contents = held.contents
-    console.print(f"[bold]{held.name}[/bold]  packet {held.digest}")
+    console.print(Text.assemble((held.name, "bold"), f"  packet {held.digest}"))
     grid = Table("part", "bytes", "sha256")
     for part in held.manifest["parts"]:
         grid.add_row(part["name"], str(part["bytes"]), part["sha256"][:16])
     console.print(grid)
     console.print(f"{len(contents.cohort)} training and {len(contents.validation_records)} validation records")
     if contents.validation is not None:
-        console.print(figures_table(contents.validation), markup=False)
+        console.print(figures_table(contents.validation))
 
 
 def doctor_table(found: Iterable[Check]) -> None:
     """Print what was found on this machine."""
-    console = Console()
+    console = _console()
     grid = Table("what", "state", "found", "what to do")
     for check in found:
         grid.add_row(check.what, check.state, check.found, check.remedy)

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from kernels.target import Target
-from policy.errors import RequestError
+from policy.errors import TargetError
+from policy.target_facts import target_from_facts
 from rowsmith.profiles import profile_for
 
 
@@ -20,9 +21,10 @@ def target_from(text: str) -> Target:
     if path.suffix != ".json":
         return profile_for(text, "hot").target
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        return Target(**facts)
-    except (OSError, ValueError, TypeError) as error:
-        raise RequestError(
+        return target_from_facts(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise TargetError(
             f"target file {text} cannot be read ({error}); it is a JSON object of target facts"
         ) from error
+    except TargetError as error:
+        raise TargetError(f"target file {text}: {error}; `rowsmith select … --json` prints a whole target") from error

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
+from kernels.identity import digest
+from kernels.receipt import Receipt
 from kernels.recipes import recipe
 from policy.selection import Selection
 from server.live import Live
 from server.node import SELECTION, Node, Stored, node_of
 
 Links = Mapping[str, str]
+_compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def node_of_selection(selection: Selection, live: Live | None) -> Node:
@@ -51,12 +55,22 @@ def node_of_facts(facts: Mapping[str, Any]) -> Node:
 
 def _observed(live: Live | None) -> str:
     """Return where the receipts come from; `at` is when the live GPU was asked."""
-    facts = {"receipts": "recorded" if live is None else "live", "at": None if live is None else live.at}
-    return json.dumps(facts, separators=(",", ":"))
+    return _compact({"receipts": "recorded", "at": None} if live is None else {"receipts": "live", "at": live.at})
 
 
-def links_of(selection_id: str, provenance: Mapping[str, Any], dtype: str) -> Links:
-    """Return the addresses that lead from a selection down to raw samples."""
+def links_of(selection: Selection) -> Links:
+    """Return the addresses that lead from a selection that was just made down to raw samples."""
+    receipts = [(c.recipe.id, _digest_of(c.receipt)) for c in selection.candidates if c.receipt is not None]
+    return _links(selection.id, selection.provenance, selection.workload.dtype, receipts)
+
+
+def _links_of_facts(selection_id: str, facts: Mapping[str, Any]) -> Links:
+    """Return the same addresses from the stored facts."""
+    receipts = [(c["recipe"], digest(c["receipt"])) for c in facts["candidates"] if c["receipt"] is not None]
+    return _links(selection_id, facts["provenance"], facts["workload"]["dtype"], receipts)
+
+
+def _links(selection_id: str, provenance: Mapping[str, Any], dtype: str, receipts: Iterable[tuple[str, str]]) -> Links:
     here = f"/v1/selections/{selection_id}"
     links = {"self": here, "verify": f"{here}/verify", "profile": f"/v1/profiles/{provenance['profile']}"}
     if provenance["fit"] is not None:
@@ -67,16 +81,20 @@ def links_of(selection_id: str, provenance: Mapping[str, Any], dtype: str) -> Li
             "geometries": f"{cohort}/geometries?dtype={dtype}",
             "samples": f"{cohort}/samples?dtype={dtype}",
         }
-    return links
+    return links | {f"receipt {recipe}": f"/v1/receipts/{name}" for recipe, name in receipts}
+
+
+@lru_cache(maxsize=4096)  # receipts are few
+def _digest_of(receipt: Receipt) -> str:
+    return digest(receipt.facts())
 
 
 def answer_bytes(stored: Stored, links: Links) -> bytes:
     """Return the body of the answer. The facts are spliced in as they were digested, never encoded again."""
-    tail = json.dumps(links, separators=(",", ":"))
-    return f'{{"id":"{stored.digest}",{stored.body[1:-1]},"observed":{stored.observed},"links":{tail}}}'.encode()
+    tail = f'"observed":{stored.observed},"links":{_compact(links)}'
+    return f'{{"id":"{stored.digest}",{stored.body[1:-1]},{tail}}}'.encode()
 
 
 def stored_answer(stored: Stored) -> bytes:
     """Return the answer of a selection read from the store: the same bytes that were given when it was asked."""
-    facts = json.loads(stored.body)
-    return answer_bytes(stored, links_of(stored.digest, facts["provenance"], facts["workload"]["dtype"]))
+    return answer_bytes(stored, _links_of_facts(stored.digest, json.loads(stored.body)))

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 from features.errors import FeatureError
 from kernels.errors import KernelError
 from policy.errors import PolicyError
-from policy.profile import Profile, bundled_profiles
 from server import database, page
 from server.access import permitted
 from server.asking import Asking
@@ -27,8 +26,9 @@ from server.front import Front
 from server.importing import import_bundled
 from server.live import LiveSource, this_machine
 from server.metrics import Metrics
+from server.node import Node, receipt_node
 from server.openapi import document
-from server.profiles import known_profiles, profile_node
+from server.profiles import bundled_nodes, known_profiles
 from server.routes import catalogue, chain, evidence, fits, health, residuals, samples, selections
 from server.settings import Settings
 from server.state import State
@@ -43,14 +43,14 @@ def create_app(
     settings: Settings | None = None,
     *,
     live: LiveSource = this_machine,
-    profiles: Callable[[], Sequence[Profile]] = bundled_profiles,
+    shipped: Callable[[], Sequence[Node]] = bundled_nodes,
 ) -> ASGIApp:
     """Return the service.
 
     Parameters
     ----------
     live : asked once at start for this machine's own GPU.
-    profiles : what ships with the release; stored at start beside those already imported.
+    shipped : what is stored at start where it is not yet, besides the packets of the release.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        state = app.state.rowsmith = _state(settings, _open(settings, profiles), live, metrics)
+        state = app.state.rowsmith = _state(settings, _open(settings, shipped), live, metrics)
         names = [entry.profile.name for entry in state.profiles]
         _log.info("ready", profiles=names, database=str(settings.database_path))
         try:
@@ -98,7 +98,7 @@ def _once(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any
     return app.openapi_schema
 
 
-def _open(settings: Settings, profiles: Callable[[], Sequence[Profile]]) -> Store:
+def _open(settings: Settings, shipped: Callable[[], Sequence[Node]]) -> Store:
     """Open the database, or refuse; store what ships with the release where it is not stored yet."""
     engine = database.make_engine(settings)
     database.check(engine, settings)
@@ -107,7 +107,7 @@ def _open(settings: Settings, profiles: Callable[[], Sequence[Profile]]) -> Stor
     try:
         if settings.import_bundled:
             import_bundled(store)
-        store.add([profile_node(profile) for profile in profiles()])
+        store.add(shipped())
     except BaseException:
         store.close()
         raise
@@ -117,6 +117,8 @@ def _open(settings: Settings, profiles: Callable[[], Sequence[Profile]]) -> Stor
 def _state(settings: Settings, store: Store, live: LiveSource, metrics: Metrics) -> State:
     try:
         known, found = known_profiles(store), live()
+        if found is not None:
+            store.add([receipt_node(receipt) for receipt in found.receipts.values()])
     except BaseException:
         store.close()
         raise

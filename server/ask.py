@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import fields, frozen
+from attrs import frozen
 
 from features.workload import DEFAULT_ALIGNMENT_BYTES, Workload, workload
 from kernels.target import Target
+from policy.judging import REGIMES
+from policy.target_facts import target_from_facts
 from server.errors import Problem
 from server.strict_json import show
 
-REGIMES = ("hot", "cold")
 MAX_NAME = 128
 REQUIRED = ("op", "shape", "dtype")
 MEMBERS = (*REQUIRED, "strides", "alignment", "numerics", "target", "profile", "regime", "recipe")
-_TARGET_TYPES: dict[str, type] = {f.name: str if "str" in str(f.type) else int for f in fields(Target)}
-_MAX_TARGET_NUMBER = 2**53
 
 
 @frozen
@@ -36,7 +35,7 @@ def ask_of(value: Any) -> Ask:
 
     Raises
     ------
-    Problem, FeatureError : naming the member, its value and what would be accepted.
+    Problem, FeatureError, TargetError : naming the member, its value and what would be accepted.
     """
     if not isinstance(value, dict):
         raise _wrong(None, f"the request is {_type(value)}, not an object with {', '.join(REQUIRED)}")
@@ -77,24 +76,7 @@ def _target(value: Any) -> Target | str | None:
         return None
     if isinstance(value, str):
         return _text({"target": value}, "target")
-    if not isinstance(value, dict):
-        raise _wrong("target", f"target {show(value)} is {_type(value)}, not an object or a profile's name")
-    if unknown := [name for name in value if name not in _TARGET_TYPES]:
-        raise _wrong("target", f"target member {show(unknown[0])} is not known; use {', '.join(_TARGET_TYPES)}")
-    if missing := [name for name in _TARGET_TYPES if name not in value and name != "label"]:
-        raise _wrong("target", f"target members {', '.join(missing)} are missing; GET /v1/profiles shows whole targets")
-    for name, kind in _TARGET_TYPES.items():
-        if name in value:
-            _judge_target_member(name, value[name], kind)
-    return Target(**value)
-
-
-def _judge_target_member(name: str, member: Any, kind: type) -> None:
-    if kind is str:
-        if not isinstance(member, str) or len(member) > MAX_NAME or not member.isprintable():
-            raise _wrong("target", f"target member {name} {show(member)} is not text of at most {MAX_NAME} characters")
-    elif isinstance(member, bool) or not isinstance(member, int) or not 1 <= member <= _MAX_TARGET_NUMBER:
-        raise _wrong("target", f"target member {name} {show(member)} is not a whole number from 1 to 2^53")
+    return target_from_facts(value)
 
 
 def _wrong(field: str | None, detail: str) -> Problem:

@@ -10,13 +10,14 @@ from attrs import field, frozen
 
 from kernels.receipt import Receipt
 from kernels.recipes import Recipe
+from policy.profile import Known
 from policy.select import ReceiptSource, recorded, select
 from server.answer import Links, answer_bytes, links_of, node_of_selection
 from server.ask import ask_of
 from server.live import Live
 from server.metrics import Metrics
 from server.node import Node, Stored
-from server.profiles import Known, choose
+from server.profiles import choose
 from server.store import Store
 from server.strict_json import read_json
 
@@ -83,8 +84,7 @@ class Asking:
         receipts = recorded(choice.profile) if choice.live is None else _lookup(choice.live.receipts)
         selection = select(ask.workload, choice.target, choice.profile, receipts, forced=ask.recipe or None)
         self.metrics.decided(selection.decision.reason)
-        links = links_of(selection.id, selection.provenance, ask.workload.dtype)
-        return Judged(node_of_selection(selection, choice.live), links)
+        return Judged(node_of_selection(selection, choice.live), links_of(selection))
 
     def _remember(self, raw: bytes, answer: Answer) -> None:
         if not self.cache_entries or len(raw) > _CACHED_QUESTION_BYTES:

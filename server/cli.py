@@ -60,17 +60,14 @@ def db_verify(
     _guarded(verify)
 
 
-def packet_import(
-    file: File, verify: Annotated[bool, typer.Option(help="Do the arithmetic again before storing anything.")] = True
-) -> None:
-    """Store a packet's evidence and profile; repeating changes nothing. A running service sees it when restarted."""
+def packet_import(file: File) -> None:
+    """Verify a packet and store its evidence and profile; a running service sees it when restarted."""
     from calibration import packet
     from server.importing import import_packet
 
     def run() -> None:
         held = packet.read(file)
-        if verify:
-            _refuse_differences(held)
+        _refuse_differences(held)
         with _opened() as store:
             done = import_packet(store, held)
         typer.echo(f"packet {done.packet}: {done.nodes} records, {done.new} new")

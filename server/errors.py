@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from features.errors import FeatureError, WorkloadError
 from kernels.errors import KernelError
-from policy.errors import PolicyError, RequestError
+from policy.errors import PolicyError, RequestError, TargetError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -81,6 +81,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem("program_unsupported", str(error))
     if isinstance(error, RequestError):
         return Problem("recipe_refused", str(error), field="recipe")
+    if isinstance(error, TargetError):
+        return Problem("request_invalid", str(error), field="target")
     if isinstance(error, PolicyError):
         return Problem("decision_impossible", str(error))
     return Problem("internal", "An unforeseen error was logged with its traceback; nothing was stored by this request.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -16,15 +14,14 @@ from attrs import frozen
 from calibration.cohort import cohort_document
 from calibration.packet import MANIFEST, Contents, Packet, read
 from calibration.records import Geometry
-from kernels.identity import digest
+from kernels.identity import digest, digest_bytes
 from kernels.receipt import Receipt
 from kernels.recipes import recipe
-from kernels.source import macros
+from kernels.source import macros, options_document, source_document
 from server.answer import node_of_facts
-from server.node import Node, node_of
+from server.node import Node, node_of, receipt_node
 from server.store import Store
 
-_OUR_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _log = structlog.get_logger("rowsmith")
 
 
@@ -66,7 +63,7 @@ def _name(data: bytes) -> str:
     """Return a packet's digest without reading its parts; "" where there is none, which reading will explain."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return hashlib.sha256(archive.read(MANIFEST)).hexdigest()
+            return digest_bytes(archive.read(MANIFEST))
     except (zipfile.BadZipFile, KeyError):
         return ""
 
@@ -79,7 +76,7 @@ def nodes_of(packet: Packet) -> Iterator[Node]:
     yield environment
     yield from _sources(held)
     for receipt in held.receipts:
-        yield node_of("receipt", receipt.facts(), recipe=receipt.recipe, dtype=receipt.dtype)
+        yield receipt_node(receipt)
     for record in (*held.cohort, *held.validation_records):
         yield _geometry(record)
     cohort = cohort_document(held.cohort, held.receipts, environment.digest)
@@ -116,23 +113,14 @@ def _residuals(held: Contents) -> Iterator[Node]:
 
 def _sources(held: Contents) -> Iterator[Node]:
     """Yield the files as text, and the documents that the receipts' source and options digests are of."""
-    texts = {name: data.decode() for name, data in held.sources.items()}
-    for text in texts.values():
-        yield Node("file", hashlib.sha256(text.encode()).hexdigest(), text)
-    yield node_of("source", {"schema": "rowsmith.options/1", "options": list(held.options)})
+    for data in held.sources.values():
+        yield Node("file", digest_bytes(data), data.decode())
+    yield node_of("source", options_document(held.options))
     for receipt in held.receipts:
-        yield node_of("source", _source_document(texts, receipt), recipe=receipt.recipe, dtype=receipt.dtype)
+        yield node_of("source", _source_document(held.sources, receipt), recipe=receipt.recipe, dtype=receipt.dtype)
 
 
-def _source_document(texts: Mapping[str, str], receipt: Receipt) -> dict[str, Any]:
+def _source_document(files: Mapping[str, bytes], receipt: Receipt) -> dict[str, Any]:
     """Return the document of `kernels.source.identity`, over the packet's own files."""
     row = recipe(receipt.recipe)
-    reached: dict[str, str] = {}
-    waiting = [row.template]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached and name in texts:
-            reached[name] = hashlib.sha256(texts[name].encode()).hexdigest()
-            waiting += _OUR_INCLUDE.findall(texts[name])
-    names = dict(sorted(reached.items()))
-    return {"schema": "rowsmith.source/1", "files": names, "macros": list(macros(row, receipt.dtype))}
+    return source_document(row.template, files.__getitem__, macros(row, receipt.dtype))

@@ -13,7 +13,10 @@ Links = Callable[[str, Document], dict[str, str]]
 
 @frozen
 class Kind:
-    """One row: `links` returns addresses by name, from a node's own address and document."""
+    """One row: `links` returns addresses by name, from a node's own address and document.
+
+    A link is followed with GET, but where its name begins with another method.
+    """
 
     name: str
     path: str
@@ -57,8 +60,8 @@ def _profile(here: str, document: Document) -> dict[str, str]:
 
 
 def _fit(here: str, document: Document) -> dict[str, str]:
-    own = {name: f"{here}/{name}" for name in ("design", "coefficients", "residuals", "verify")}
-    return {**own, "cohort": f"/v1/cohorts/{document['cohort']}"}
+    own = {name: f"{here}/{name}" for name in ("design", "coefficients", "residuals")}
+    return {**own, "POST verify": f"{here}/verify", "cohort": f"/v1/cohorts/{document['cohort']}"}
 
 
 def _cohort(here: str, document: Document) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from kernels.identity import canonical_json, digest_bytes
+from kernels.receipt import Receipt
 
 SELECTION = "selection"
 
@@ -47,3 +48,8 @@ def node_of(kind: str, document: Mapping[str, Any], **facets: Any) -> Node:
     """Return the node of a document, named by the digest of its canonical JSON."""
     body = canonical_json(document)
     return Node(kind, digest_bytes(body.encode()), body, **facets)
+
+
+def receipt_node(receipt: Receipt) -> Node:
+    """Return the node of a receipt."""
+    return node_of("receipt", receipt.facts(), recipe=receipt.recipe, dtype=receipt.dtype)

@@ -14,8 +14,10 @@ from starlette.responses import Response
 
 from kernels.identity import digest
 from server.errors import Problem
+from server.strict_json import show
 
 IMMUTABLE = "public, max-age=31536000, immutable"
+DEFAULT_LIMIT = 50
 _MARK_CHARACTERS = 12
 
 
@@ -47,6 +49,13 @@ def _mark(of: Mapping[str, Any]) -> str:
 def listing(items: list[Any], following: int | None, of: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wire form of one page."""
     return {"items": items, "next": None if following is None else encode_cursor(following, of)}
+
+
+def page_limit(asked: int | None, most: int) -> int:
+    """Return how many items a page holds, or raise `Problem` where more are asked for than this service gives."""
+    if asked is not None and asked > most:
+        raise Problem("query_invalid", f"limit {show(asked)} is more than {most}, the most in one page", field="limit")
+    return min(DEFAULT_LIMIT, most) if asked is None else asked
 
 
 def next_link(path: str, query: Mapping[str, Any] | None) -> dict[str, str]:

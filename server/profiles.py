@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
 from kernels.target import Target
-from policy.profile import Profile, profile_from_document
+from policy.profile import EXPERIMENTAL, UNVALIDATED, Known, Profile, bundled_profiles, profile_from_document
 from server.ask import Ask
 from server.errors import Problem
 from server.live import Live
-from server.node import Node, node_of
+from server.node import Node, node_of, receipt_node
 from server.store import Store
-
-EXPERIMENTAL, STANDARD, UNVALIDATED = "experimental", "standard", "unvalidated"
-
-
-@frozen
-class Known:
-    """A profile and its standing: `experimental` where a stored validation repeats a regression."""
-
-    profile: Profile
-    standing: str
-
-    @property
-    def active(self) -> bool:
-        """Whether it may answer a question that names no profile."""
-        return self.standing != EXPERIMENTAL
 
 
 @frozen(eq=False)
@@ -40,11 +25,17 @@ class Choice:
     live: Live | None
 
 
-def profile_node(profile: Profile) -> Node:
-    """Return the node of a profile, listed under its target."""
+def profile_nodes(profile: Profile) -> Iterator[Node]:
+    """Yield the node of a profile, listed under its target, and those of its receipts, which its selections link to."""
     node = node_of("profile", profile.document, parent=profile.target.digest())
     assert node.digest == profile.digest
-    return node
+    yield node
+    yield from map(receipt_node, profile.receipts)
+
+
+def bundled_nodes() -> list[Node]:
+    """Return the nodes of the profiles that ship with the release; their validations come with their packets."""
+    return [node for profile in bundled_profiles() for node in profile_nodes(profile)]
 
 
 def known_profiles(store: Store) -> tuple[Known, ...]:

@@ -9,10 +9,10 @@ from attrs import frozen
 from fastapi import Depends, Request
 from sqlalchemy import Engine
 
+from policy.profile import Known
 from server.asking import Asking
 from server.live import Live
 from server.metrics import Metrics
-from server.profiles import Known
 from server.settings import Settings
 from server.store import Store
 

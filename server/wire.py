@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256, 64 hexadecimal digits.")]
 Count = Annotated[int, Field(ge=0, le=2**47)]
+LINKS = (
+    "Addresses by name, followed with GET; a name that begins with another method (`POST verify`) is sent with that."
+)
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 
 
@@ -71,7 +74,7 @@ class Answered(BaseModel):
     target: dict[str, Any]
     workload: dict[str, Any]
     observed: dict[str, Any]
-    links: dict[str, str]
+    links: dict[str, str] = Field(description=LINKS)
 
 
 class ProblemDocument(BaseModel):
@@ -96,7 +99,9 @@ class PageQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    limit: int = Field(50, ge=1)
+    limit: int | None = Field(
+        None, ge=1, description="Items in a page; 50 when left out. More than ROWSMITH_PAGE_MAX are refused."
+    )
     cursor: str | None = Field(None, max_length=256)
 
 
@@ -108,7 +113,7 @@ class SelectionsQuery(PageQuery):
     rows: Count | None = None
     width: Count | None = None
     recipe: Name | None = None
-    reason: Name | None = None
+    reason: Name | None = Field(None, description="A code of /v1/reasons that a decision may carry.")
     profile: Digest | None = None
 
 

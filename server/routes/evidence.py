@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from server.errors import Problem
 from server.kinds import KINDS, Kind
 from server.node import Stored
-from server.paging import decode_cursor, immutable, json_bytes, listing
+from server.paging import decode_cursor, immutable, json_bytes, listing, page_limit
 from server.state import Running, State
 from server.wire import Listing, NodesQuery
 
@@ -36,7 +36,7 @@ def _add(kind: Kind) -> None:
     def nodes(state: Running, query: Annotated[NodesQuery, Query()]) -> dict[str, Any]:
         filters = query.model_dump(exclude_none=True, exclude={"limit", "cursor"})
         of = {"list": kind.path, **filters}
-        limit = min(query.limit, state.settings.page_max)
+        limit = page_limit(query.limit, state.settings.page_max)
         page = state.store.page(kind.name, limit, filters=filters, after=decode_cursor(query.cursor, of))
         return listing([_summary(state, kind, row) for row in page.rows], page.following, of)
 

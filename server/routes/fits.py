@@ -83,5 +83,8 @@ def verify(digest: str, state: Running) -> dict[str, Any]:
     """Return `verified`, or the differences: objective, certificate, predictions, picks, digests."""
     stored_node(state, "fit", digest)
     if find_spec("scipy") is None:
-        raise Problem("unavailable", "SciPy is not installed here, so no fit can be solved; install rowsmith[fit]")
+        raise Problem(
+            "unavailable",
+            "SciPy is not installed here, so no fit can be solved; pip install '.[fit]' in the source folder",
+        )
     return verify_stored_fit(state.store, digest)

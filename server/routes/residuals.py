@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from server.kinds import KINDS
-from server.paging import decode_cursor, immutable, json_bytes, listing, next_link
+from server.paging import decode_cursor, immutable, json_bytes, listing, next_link, page_limit
 from server.routes.evidence import stored_node, wire
 from server.state import Running, State
 from server.table_text import MEDIA_TYPE, csv_bytes
@@ -54,13 +54,13 @@ def _answer(state: State, query: ResidualsQuery, path: str, fixed: dict[str, Any
     given = query.model_dump(exclude_none=True, exclude={"limit", "cursor", "format"})
     of = {"list": path, **given}
     asked = {_FACETS.get(name, name): value for name, value in given.items()}
-    limit, after = min(query.limit, state.settings.page_max), decode_cursor(query.cursor, of)
+    limit, after = page_limit(query.limit, state.settings.page_max), decode_cursor(query.cursor, of)
     page = state.store.page("residual", limit, filters={**asked, **fixed}, after=after, bodies=True)
     lines = [(row.digest, json.loads(row.body)) for row in page.rows]
     document = listing([_item(digest, line) for digest, line in lines], page.following, of)
     if query.format == "json":
         return Response(json_bytes(document), media_type="application/json")
-    following = document["next"] and {**given, "format": "csv", "limit": query.limit, "cursor": document["next"]}
+    following = document["next"] and {**given, "format": "csv", "limit": limit, "cursor": document["next"]}
     rows = ([line[name] for name in _COLUMNS] for _, line in lines)
     return Response(csv_bytes(_COLUMNS, rows), 200, next_link(path, following), MEDIA_TYPE)
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from server.kinds import KINDS
-from server.paging import decode_cursor, immutable, json_bytes, listing, next_link
+from server.paging import decode_cursor, immutable, json_bytes, listing, next_link, page_limit
 from server.routes.evidence import stored_node
 from server.state import Running, State
 from server.table_text import MEDIA_TYPE, csv_bytes
@@ -45,7 +45,8 @@ def cohort_samples(digest: str, state: Running, query: Annotated[SamplesQuery, Q
     if query.format == "json":
         return Response(json_bytes(document), media_type="application/json")
     given = {"dtype": query.dtype} if query.dtype else {}
-    query_of_next = document["next"] and {**given, "format": "csv", "limit": query.limit, "cursor": document["next"]}
+    limit = page_limit(query.limit, state.settings.page_max)
+    query_of_next = document["next"] and {**given, "format": "csv", "limit": limit, "cursor": document["next"]}
     headers = next_link(f"/v1/cohorts/{digest}/samples", query_of_next)
     rows = (row for name, record in page for row in _rows(name, record))
     return Response(csv_bytes(_COLUMNS, rows), headers=headers, media_type=MEDIA_TYPE)
@@ -73,7 +74,7 @@ def _page(state: State, digest: str, path: str, query: GeometriesQuery) -> tuple
     names = json.loads(stored_node(state, "cohort", digest).body)["geometries"]
     of = {"list": path, "cohort": digest, "dtype": query.dtype}
     position = decode_cursor(query.cursor, of) or 0
-    limit = min(query.limit, state.settings.page_max)
+    limit = page_limit(query.limit, state.settings.page_max)
     found: _Found = []
     while position < len(names) and len(found) < limit:
         part = names[position : position + limit]

@@ -13,15 +13,16 @@ from starlette.responses import Response
 from features.program import program_of
 from features.proof import form_of
 from policy.profile import profile_from_document
+from policy.reasons import DECISION, REASONS
 from policy.replay import replay
 from server.answer import stored_answer
 from server.asking import Judged
 from server.body import read_body
 from server.errors import Problem, problem_of
 from server.node import SELECTION, Stored
-from server.paging import decode_cursor, immutable, json_bytes, listing
+from server.paging import decode_cursor, immutable, json_bytes, listing, page_limit
 from server.state import Running, State
-from server.strict_json import read_json
+from server.strict_json import read_json, show
 from server.wire import Answered, Batch, Listing, Question, SelectionsQuery
 
 router = APIRouter(prefix="/v1", tags=["selections"])
@@ -112,10 +113,18 @@ def selections(state: Running, query: Annotated[SelectionsQuery, Query()]) -> di
         filters["form"] = form_of(program_of(op, "float32"))
     if (profile := filters.pop("profile", None)) is not None:
         filters["parent"] = profile
+    _judge_reason(query.reason)
     of = {"list": "selections", **given}
-    limit = min(query.limit, state.settings.page_max)
+    limit = page_limit(query.limit, state.settings.page_max)
     page = state.store.page(SELECTION, limit, filters=filters, after=decode_cursor(query.cursor, of), newest_first=True)
     return listing([_summary(row) for row in page.rows], page.following, of)
+
+
+def _judge_reason(code: str | None) -> None:
+    known = [reason.code for reason in REASONS.values() if DECISION in reason.of]
+    if code is not None and code not in known:
+        detail = f"reason {show(code)} is none that a decision carries; use {', '.join(known)}"
+        raise Problem("query_invalid", detail, field="reason")
 
 
 def _summary(row: Any) -> dict[str, Any]:

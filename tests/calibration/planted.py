@@ -41,6 +41,14 @@ ENVIRONMENT: dict[str, Any] = {
 # Microseconds a unit: a launch, a MiB an SM, then what one element (or warp) of the last columns costs.
 PLANTED = {ORIGINAL: (2.0, 30.0, 0.0012), "recipe": (2.5, 28.0, 0.03, 0.02)}
 SAMPLES = 25
+CHECK = {
+    "right": True,
+    "worst_share": 0.4,
+    "bad_finite": 0,
+    "bad_special": 0,
+    "bit_equal_share": 1.0,
+    "guards_and_input_intact": True,
+}
 COMMIT = "0" * 40
 
 
@@ -84,7 +92,13 @@ def samples(rng: random.Random, true: float, launches: int, noise: float) -> tup
 
 
 def planted_record(
-    planned: Planned, noise: float, rng: random.Random, *, run: int = 0, profile: Profile | None = None
+    planned: Planned,
+    noise: float,
+    rng: random.Random,
+    *,
+    run: int = 0,
+    profile: Profile | None = None,
+    plain: bool = False,
 ) -> tuple[Geometry, Mapping[str, Any] | None]:
     """Return the record of one planned geometry, and the selection where a profile picks for it."""
     workload = Workload(planned.program, planned.rows, planned.width, planned.width)
@@ -112,6 +126,12 @@ def planted_record(
                 "torch.compile", "peer", "measured", launches, samples(rng, times[picked] * 1.2, launches, noise)
             ),
         ]
+        if plain:
+            slower = tuple(sample + 5000 for sample in automatic)
+            measurements += [
+                Measurement("policy.plain", "plain", "measured", launches, slower[:15]),
+                Measurement(f"{picked}.plain", "plain", "measured", launches, slower[-15:]),
+            ]
     purpose = "training" if profile is None else "validation"
     baseline = {"launches": launches, "samples_ns": [launches * 900] * 5}
     return record(planned, purpose, run, "hot", 7, 1, measurements, baseline), facts
@@ -129,7 +149,7 @@ def _measurement(
         launches,
         taken,
         source=identity(recipe, dtype).source,
-        check={"worst_share": 0.4, "bad_finite": 0, "bad_special": 0, "bit_equal_share": 1.0},
+        check=CHECK,
         recheck_ns=taken if is_original else None,
     )
 
@@ -140,25 +160,27 @@ def planted_cohort(noise: float = 0.01, seed: int = 7) -> tuple[Geometry, ...]:
     return tuple(sorted((planted_record(p, noise, rng)[0] for p in planted_plan().training), key=lambda r: r.key))
 
 
-def _validation(profile: Profile, plan: Plan, noise: float) -> Iterator[tuple[Geometry, Mapping[str, Any]]]:
+def _validation(
+    profile: Profile, plan: Plan, noise: float, plain: bool
+) -> Iterator[tuple[Geometry, Mapping[str, Any]]]:
     rng = random.Random(11)
     for planned in plan.validation:
         for run in (1, 2):
-            record, facts = planted_record(planned, noise, rng, run=run, profile=profile)
+            record, facts = planted_record(planned, noise, rng, run=run, profile=profile, plain=plain)
             assert facts is not None
             yield record, facts
 
 
 @cache
-def planted_contents(noise: float = 0.01) -> Contents:
-    """Return everything that a whole sweep leaves."""
+def planted_contents(noise: float = 0.01, plain: bool = False) -> Contents:
+    """Return everything that a whole sweep leaves; with `plain`, plain launches were timed too."""
     plan, known = planted_plan(), receipts()
     known = tuple(sorted(known, key=lambda r: (r.recipe, r.dtype)))
     cohort = planted_cohort(noise)
     fits = fit_cohort(cohort, known, H200, environment=digest(ENVIRONMENT), source_commit=COMMIT)
     document = freeze("planted", "hot", H200, fits, known)
     profile = profile_from_document(document)
-    pairs = sorted(_validation(profile, plan, noise), key=lambda pair: (*pair[0].key, pair[0].run))
+    pairs = sorted(_validation(profile, plan, noise, plain), key=lambda pair: (*pair[0].key, pair[0].run))
     judged = tuple(made for made, _ in pairs)
     selections = tuple({digest(facts): facts for _, facts in pairs}.values())
     return contents(

@@ -74,6 +74,45 @@ def test_another_target_keeps_the_original_and_lists_each_difference(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ('"sm_count": NaN', ("sm_count nan", "whole number")),
+        ('"sm_count": "132"', ("sm_count '132'", "whole number")),
+        ('"sm_count": -132', ("sm_count -132", "whole number")),
+        ('"sm_count": true', ("sm_count True", "whole number")),
+        ('"l2_bytes": 1e400', ("l2_bytes inf", "whole number")),
+        ('"nvrtc": 13.0', ("nvrtc 13.0", "text")),
+        ('"colour": "green"', ("'colour' is not known", "sm_count")),
+    ],
+)
+def test_a_target_file_with_a_wrong_member_is_refused_by_name(
+    tmp_path: Path, change: str, words: tuple[str, ...]
+) -> None:
+    facts = json.dumps(profile_for(None, "hot").target.facts())
+    refused = select_for_target(tmp_path, f"{facts[:-1]}, {change}}}")
+    for word in words:
+        assert word in refused
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [('{"sm_count": 132}', "compute_capability"), ("[]", "not an object"), ("{", "cannot be read"), ("3", "target 3")],
+)
+def test_a_target_file_that_is_none_is_refused(tmp_path: Path, text: str, word: str) -> None:
+    assert word in select_for_target(tmp_path, text)
+
+
+def select_for_target(folder: Path, text: str) -> str:
+    """Return the one line that refuses a target file of this text."""
+    file = folder / "target.json"
+    file.write_text(text)
+    result = run("select", "scan", "128x8192", "float16", "--target", str(file))
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (1, "", 1)
+    assert result.stderr.startswith(f"error: target file {file}")
+    return result.stderr
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("scan", "128x-8192", "float16"), ("-8192", "axis 1")),
@@ -87,7 +126,7 @@ def test_another_target_keeps_the_original_and_lists_each_difference(tmp_path: P
         (("scan", "128x8192", "float16", "--recipe", "scan.cub64"), ("scan.cub64", "scan.cub128")),
         (("scan", "128x3584", "float16", "--recipe", "scan.cub512"), ("3584", "4096")),
         (("scan", "128x8192", "float16", "--profile", "a100"), ("a100", "h200")),
-        (("scan", "128x8192", "float16", "--regime", "warm"), ("warm", "h200")),
+        (("scan", "128x8192", "float16", "--regime", "warm"), ("regime 'warm' is not known", "hot, cold")),
         (("scan", "128x8192", "float16", "--alignment", "3"), ("3",)),
         (("scan", "128x8192", "float16", "--numerics", "exact"), ("exact", "bit_equal")),
         (("scan", "128x8192", "float16", "--target", "missing.json"), ("missing.json",)),

@@ -133,8 +133,8 @@ def every_case(checks: Checks, dtype: str) -> None:
 def main(only_compile: bool) -> int:
     """Run every case; a wrong result ends it with 1, as does what the sanitizer finds.
 
-    The kernels come from the cubin cache, which `--compile` fills: the sanitizer follows child processes, and NVRTC took
-    more than 100 s under it.
+    The kernels come from the cubin cache, which `--compile` fills: the sanitizer follows child processes, and NVRTC
+    takes minutes under it.
     """
     cupy.cuda.set_allocator(None)
     device = driver.current_device()

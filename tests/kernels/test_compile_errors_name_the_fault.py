@@ -42,7 +42,7 @@ def missing(monkeypatch: pytest.MonkeyPatch, forgetful_toolchain: None) -> pytes
 def told() -> str:
     with pytest.raises(ToolchainError) as raised:
         toolchain()
-    assert "install rowsmith[cuda13] (or [cuda12])" in str(raised.value)
+    assert "pip install '.[cuda13]' (or '.[cuda12]') in the source folder" in str(raised.value)
     return str(raised.value)
 
 

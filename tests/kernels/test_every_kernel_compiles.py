@@ -59,11 +59,11 @@ def test_a_missing_toolchain_ends_the_command_with_1_before_anything_is_compiled
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> None:
-        raise module.ToolchainError("NVRTC cannot be loaded; install rowsmith[cuda13]")
+        raise module.ToolchainError("NVRTC cannot be loaded; pip install '.[cuda13]'")
 
     monkeypatch.setattr(module, "toolchain", missing)
     assert main([]) == 1
-    assert capsys.readouterr().err == "error: NVRTC cannot be loaded; install rowsmith[cuda13]\n"
+    assert capsys.readouterr().err == "error: NVRTC cannot be loaded; pip install '.[cuda13]'\n"
 
 
 def test_the_table_counts_what_compiled() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernels.identity import canonical_json, digest
 from policy.errors import ProfileError
-from policy.profile import bundled_profiles, profile_from_document
+from policy.profile import bundled, bundled_profiles, profile_from_document
 from tests.made import made_document, made_profile
 
 
@@ -49,13 +50,14 @@ WRONG: dict[str, tuple[Change, str]] = {
     ),
     "no schema": (lambda d: d.pop("schema"), "malformed: KeyError 'schema'"),
     "no receipts": (lambda d: d.pop("receipts"), "malformed: KeyError 'receipts'"),
-    "unknown target field": (lambda d: d["target"].update(colour="green"), "malformed: TypeError"),
-    "missing target field": (lambda d: d["target"].pop("sm_count"), "malformed: TypeError"),
+    "unknown target field": (lambda d: d["target"].update(colour="green"), "target member 'colour' is not known"),
+    "missing target field": (lambda d: d["target"].pop("sm_count"), "target members sm_count are missing"),
     "fits are a number": (lambda d: d.update(fits=3), "malformed: TypeError"),
     "fit is text": (lambda d: d.update(fits=["a"]), "malformed: TypeError"),
-    "target is null": (lambda d: d.update(target=None), "malformed: TypeError"),
-    "SMs are text": (lambda d: d["target"].update(sm_count="132"), "target sm_count '132' is not a whole number"),
+    "target is null": (lambda d: d.update(target=None), "target None is not an object"),
+    "SMs are text": (lambda d: d["target"].update(sm_count="132"), "target sm_count '132' is not a whole"),
     "SMs are fractional": (lambda d: d["target"].update(sm_count=1.5), "target sm_count 1.5"),
+    "SMs are negative": (lambda d: d["target"].update(sm_count=-1), "target sm_count -1 is not a whole number from 1"),
     "math is a number": (lambda d: d["target"].update(math=1), "target math 1 is not text"),
     "regime unknown": (lambda d: d.update(regime="warm"), "regime 'warm' is not hot or cold"),
     "name is a number": (lambda d: d.update(name=3), "must be text"),
@@ -106,3 +108,25 @@ def test_bundled_profiles_are_whole() -> None:
     """Each is checked against its digest."""
     for profile in bundled_profiles():
         assert profile.digest == digest(profile.document)
+
+
+def wrapper(folder: Path, **changes: Any) -> Path:
+    """Write a bundled profile's file and return its folder."""
+    document = made_document()
+    text = json.dumps({"profile": document, "digest": digest(document), "standing": "standard", **changes})
+    (folder / "made.json").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("standing", "active"), [("standard", True), ("experimental", False), ("unvalidated", False)])
+def test_only_a_standard_profile_answers_who_names_none(tmp_path: Path, standing: str, active: bool) -> None:
+    """The others can be asked for by name."""
+    (entry,) = bundled(wrapper(tmp_path, standing=standing))
+    assert (entry.standing, entry.active) == (standing, active)
+
+
+@pytest.mark.parametrize("standing", ["Experimental", "", "active", None, 1, ["standard"]])
+def test_another_standing_is_refused_by_file(tmp_path: Path, standing: Any) -> None:
+    """It lies outside the digest, so nothing else would notice."""
+    with pytest.raises(ProfileError, match=r"made\.json: standing .* is not known; it is one of standard, exp"):
+        bundled(wrapper(tmp_path, standing=standing))

@@ -22,4 +22,4 @@ def free_port() -> int:
 if __name__ == "__main__":
     settings = settings_for(Path(sys.argv[1]).parent, port=free_port(), log_level="warning")
     print(f"http://{settings.host}:{settings.port}", flush=True)
-    serving.serve(settings, create_app(settings, live=no_gpu, profiles=only_made))
+    serving.serve(settings, create_app(settings, live=no_gpu, shipped=only_made))

@@ -15,11 +15,13 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from policy.profile import Profile
+from policy.profile import STANDARD, Profile
 from server import database
 from server.app import create_app
 from server.front import Front
 from server.live import LiveSource, no_gpu
+from server.node import Node, node_of
+from server.profiles import profile_nodes
 from server.settings import Settings
 from server.state import State
 from server.store import Store, make_store
@@ -46,17 +48,22 @@ def fresh(folder: Path, **changes: Any) -> Settings:
     return settings
 
 
-def only_made() -> Sequence[Profile]:
-    """Return the made-up profile."""
-    return [made_profile()]
+def only_made() -> Sequence[Node]:
+    """Return the made-up profile and a validation that finds no fault with it."""
+    return [*profile_nodes(made_profile()), validation_of(made_profile(), STANDARD)]
+
+
+def validation_of(profile: Profile, standing: str) -> Node:
+    """Return as much of a validation as the service reads."""
+    return node_of("validation", {"profile": profile.digest, "standing": standing}, parent=profile.digest)
 
 
 @contextmanager
 def serving(
-    settings: Settings, *, live: LiveSource = no_gpu, profiles: Callable[[], Sequence[Profile]] = only_made
+    settings: Settings, *, live: LiveSource = no_gpu, shipped: Callable[[], Sequence[Node]] = only_made
 ) -> Iterator[TestClient]:
     """Serve within this process."""
-    app = create_app(settings, live=live, profiles=profiles)
+    app = create_app(settings, live=live, shipped=shipped)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 

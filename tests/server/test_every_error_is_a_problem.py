@@ -71,9 +71,20 @@ def test_another_method_is_a_405(client: TestClient, method: str, path: str, all
     assert allowed in judged(answer, 405)["detail"]
 
 
+def test_an_unknown_reason_and_a_long_page_are_told_what_there_is(client: TestClient) -> None:
+    """The known codes, and the most that a page holds."""
+    unknown = judged(client.get("/v1/selections?reason=bogus"), 422)
+    assert unknown["field"] == "reason"
+    assert all(code in unknown["detail"] for code in ("admitted", "target_mismatch", "forced"))
+    assert client.get("/v1/selections?reason=admitted&limit=500").status_code == 200
+    for path in ("selections", "profiles", "residuals"):
+        long = judged(client.get(f"/v1/{path}?limit=501"), 422)
+        assert (long["field"], "500" in long["detail"]) == ("limit", True)
+
+
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=x", "limit=-1", "rows=-1", "profile=abc", "nope=1", "op=sort"],
+    ["limit=0", "limit=x", "limit=-1", "rows=-1", "profile=abc", "nope=1", "op=sort", "reason=bogus", "limit=501"],
 )
 def test_a_bad_query_is_a_422(client: TestClient, query: str) -> None:
     """The detail names the parameter or its value."""
@@ -143,8 +154,9 @@ def test_a_fault_in_a_route_is_a_500(client: TestClient, monkeypatch: pytest.Mon
 
 def test_not_ready_is_a_503(client: TestClient) -> None:
     """A writer that has ended makes the service not ready, and says so."""
+    stored = state(client).store.head().count
     state(client).store.writer.stop()
     assert "writer" in judged(client.get("/readyz"), 503)["detail"]
     judged(client.post("/v1/selections", json=QUESTION), 503)
     assert client.get("/livez").status_code == 200
-    assert inner(client).state.rowsmith.store.head().count == 1
+    assert inner(client).state.rowsmith.store.head().count == stored

@@ -14,9 +14,11 @@ from calibration.packet import pack
 from kernels.identity import digest
 from policy.profile import profile_from_document
 from server.importing import import_packet
+from server.profiles import profile_nodes
 from server.settings import Settings
 from tests.calibration.planted import planted_contents
-from tests.server.service import QUESTION, TestClient, fresh, opened, serving, state
+from tests.made import made_profile
+from tests.server.service import QUESTION, TestClient, fresh, opened, serving, state, validation_of
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory, held: packet.Packet) -> S
 @pytest.fixture(scope="module")
 def service(imported: Settings) -> Iterator[TestClient]:
     """A service whose only profile is the imported one."""
-    with serving(imported, profiles=list) as client:
+    with serving(imported, shipped=list) as client:
         yield client
 
 
@@ -69,6 +71,28 @@ def test_the_imported_profile_answers(answer: dict[str, Any], held: packet.Packe
     assert held.contents.profile is not None
     assert answer["provenance"]["profile"] == digest(held.contents.profile)
     assert answer["decision"]["reason"] in ("admitted", "not_below_threshold")
+
+
+def test_each_candidate_leads_to_its_receipt(service: TestClient, answer: dict[str, Any]) -> None:
+    """By its recipe's name, outside the facts that the id is the digest of."""
+    links = {name: address for name, address in answer["links"].items() if name.startswith("receipt ")}
+    assert list(links) == [f"receipt {candidate['recipe']}" for candidate in answer["candidates"]]
+    for candidate, address in zip(answer["candidates"], links.values(), strict=True):
+        assert document(service, address) == candidate["receipt"]
+
+
+def test_a_profile_without_a_validation_is_never_active_by_default(settings: Settings) -> None:
+    """It can be asked for by name."""
+    with serving(settings, shipped=lambda: list(profile_nodes(made_profile()))) as client:
+        refused = client.post("/v1/selections", json=QUESTION)
+        assert refused.status_code == 422
+        assert "made (hot, unvalidated" in refused.json()["detail"]
+        assert client.get("/readyz").status_code == 503
+        asked = client.post("/v1/selections", json={**QUESTION, "profile": "made"})
+        assert asked.status_code == 201
+        for name, address in asked.json()["links"].items():
+            if name.startswith("receipt "):
+                assert client.get(address).status_code == 200
 
 
 def test_links_lead_to_raw_samples(service: TestClient, answer: dict[str, Any], held: packet.Packet) -> None:
@@ -208,7 +232,7 @@ def test_every_list_has_its_items_at_their_addresses(service: TestClient) -> Non
         assert items, kind
         found = service.get(items[0]["links"]["self"]).json()
         for name, address in found["links"].items():
-            method = "POST" if address.endswith("/verify") else "GET"
+            method = name.partition(" ")[0] if name.startswith("POST ") else "GET"
             assert service.request(method, address).status_code == 200, (kind, name, address)
 
 
@@ -223,7 +247,7 @@ def test_a_profile_with_a_repeated_regression_is_never_active_by_default(tmp_pat
     with opened(settings) as store:
         import_packet(store, held)
         store.add([node_of("validation", regressed, parent=regressed["profile"])])
-    with serving(settings, profiles=list) as client:
+    with serving(settings, shipped=list) as client:
         refused = client.post("/v1/selections", json=QUESTION)
         assert refused.status_code == 422
         assert "planted (hot, experimental" in refused.json()["detail"]
@@ -237,8 +261,9 @@ def test_two_profiles_are_told_apart_by_target(imported: Settings, held: packet.
     assert held.contents.profile is not None
     other = {**held.contents.profile, "name": "other"}
     other["target"] = {**other["target"], "sm_count": 114}
-    profiles = [profile_from_document(other)]
-    with serving(imported, profiles=lambda: profiles) as client:
+    profile = profile_from_document(other)
+    nodes = [*profile_nodes(profile), validation_of(profile, "standard")]
+    with serving(imported, shipped=lambda: nodes) as client:
         several = client.post("/v1/selections", json={**QUESTION, "shape": [9, 8192]})
         assert several.status_code == 422
         assert "planted" in several.json()["detail"]

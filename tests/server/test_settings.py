@@ -53,6 +53,16 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert rows[f"ROWSMITH_{name.upper()}"] == str(field.default), name
 
 
+def test_every_variable_that_is_read_is_documented() -> None:
+    """Those outside the service's settings too."""
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    rooms = ("kernels", "features", "policy", "calibration", "server", "rowsmith")
+    code = "".join(file.read_text(encoding="utf-8") for room in rooms for file in (ROOT / room).rglob("*.py"))
+    read = set(re.findall(r'environ\.get\("([A-Z_]+)"', code))
+    assert read >= {"ROWSMITH_CACHE_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
+    assert [name for name in read if name not in text] == []
+
+
 def test_the_command_fails_in_one_line(tmp_path: Path) -> None:
     """No traceback: what is wrong, and which command mends it."""
     environment = {"XDG_DATA_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)}
