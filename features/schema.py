@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 from attrs import field, frozen
 
@@ -16,10 +16,17 @@ from kernels.launch import row_split
 from kernels.recipes import Recipe
 from kernels.target import Target
 
+MIB = 2**20
 Number = Any  # an int or float, or a NumPy array of them: the feature functions are written for both
 
 
-class Point(NamedTuple):
+def ceil_div(numerator: Number, denominator: Number) -> Number:
+    """Return the quotient rounded up, of whole numbers or arrays of them."""
+    return -(-numerator // denominator)
+
+
+@frozen(eq=False, slots=False)
+class Point:
     """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
 
     Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_warps` warps
@@ -39,6 +46,38 @@ class Point(NamedTuple):
     sm_count: int
     warp_threads: int
     l2_bytes: int
+
+    # Terms that several features share, computed once.
+
+    @cached_property
+    def traffic(self) -> Number:
+        """MiB read and written over SMs: 2 b R N / (S 2^20)."""
+        return (2 * self.storage_bytes * self.rows * self.width) / (self.sm_count * MIB)
+
+    @cached_property
+    def chunk(self) -> Number:
+        """Elements that the warps of a row take together: 8 w W."""
+        return self.items * self.warp_threads * self.row_warps
+
+    @cached_property
+    def row_chunks(self) -> Number:
+        """Chunks of a row: J = ceil(N / (8 w W))."""
+        return ceil_div(self.width, self.chunk)
+
+    @cached_property
+    def row_steps(self) -> Number:
+        """Steps of a row: P = ceil(J / f)."""
+        return ceil_div(self.row_chunks, self.row_phases)
+
+    @cached_property
+    def ctas(self) -> Number:
+        """CTAs of the launch: C = ceil(w W R / T)."""
+        return ceil_div(self.rows * self.row_warps * self.warp_threads, self.threads)
+
+    @cached_property
+    def resident_batches(self) -> Number:
+        """Capacity batches of these CTAs: H = ceil(C / (S A))."""
+        return ceil_div(self.ctas, self.sm_count * self.resident_ctas_per_sm)
 
 
 @frozen
@@ -107,8 +146,3 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,
     )
-
-
-def ceil_div(numerator: Number, denominator: Number) -> Number:
-    """Return the quotient rounded up, of whole numbers or arrays of them."""
-    return -(-numerator // denominator)

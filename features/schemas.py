@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from features.schema import Feature, Number, Point, Schema, ceil_div
+from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from kernels.recipes import ORIGINAL, RECIPE
-
-MIB = 2**20
 
 
 def _one(p: Point) -> Number:
@@ -13,7 +11,7 @@ def _one(p: Point) -> Number:
 
 
 def _traffic(p: Point) -> Number:
-    return (2 * p.storage_bytes * p.rows * p.width) / (p.sm_count * MIB)
+    return p.traffic
 
 
 def _chunks(p: Point) -> Number:
@@ -74,26 +72,6 @@ STEP_BYTES = 14 * 2**10
 L2_SHARE = 0.75
 
 
-def _chunk(p: Point) -> Number:
-    return p.items * p.warp_threads * p.row_warps
-
-
-def _row_chunks(p: Point) -> Number:
-    return ceil_div(p.width, _chunk(p))
-
-
-def _steps(p: Point) -> Number:
-    return ceil_div(_row_chunks(p), p.row_phases)
-
-
-def _ctas(p: Point) -> Number:
-    return ceil_div(p.rows * p.row_warps * p.warp_threads, p.threads)
-
-
-def _resident_batches(p: Point) -> Number:
-    return ceil_div(_ctas(p), p.sm_count * p.resident_ctas_per_sm)
-
-
 def _is_far(p: Point) -> Number:
     return 1 * (2 * p.storage_bytes * p.rows * p.width > L2_SHARE * p.l2_bytes)
 
@@ -101,20 +79,20 @@ def _is_far(p: Point) -> Number:
 def _waiting(p: Point) -> Number:
     step = 2 * p.storage_bytes * p.items * p.threads * p.row_phases
     step = step + (STEP_BYTES - step) * (step < STEP_BYTES)
-    excess = _resident_batches(p) * _steps(p) * step / MIB - _traffic(p)
+    excess = p.resident_batches * p.row_steps * step / MIB - p.traffic
     return excess * (excess > 0) + 0.0  # not -0.0
 
 
 def _warps_issued(p: Point) -> Number:
-    return _ctas(p) * _row_chunks(p) * (p.threads // p.warp_threads) / p.sm_count
+    return p.ctas * p.row_chunks * (p.threads // p.warp_threads) / p.sm_count
 
 
 def _masked_lanes(p: Point) -> Number:
-    return _ctas(p) * (_steps(p) * p.row_phases * _chunk(p) - p.width) / p.sm_count
+    return p.ctas * (p.row_steps * p.row_phases * p.chunk - p.width) / p.sm_count
 
 
 def _warp_totals(p: Point) -> Number:
-    return ceil_div(_ctas(p), p.sm_count) * _row_chunks(p) * (p.threads // p.warp_threads) * p.row_warps
+    return ceil_div(p.ctas, p.sm_count) * p.row_chunks * (p.threads // p.warp_threads) * p.row_warps
 
 
 _SCAN_2 = (
@@ -125,7 +103,7 @@ _SCAN_2 = (
         "MiB/SM",
         "the traffic again where it does not stay in L2; F = 1 if 2 b R N > 0.75 L2, else 0",
         "F 2 b R N / (S 2^20)",
-        lambda p: _is_far(p) * _traffic(p),
+        lambda p: _is_far(p) * p.traffic,
     ),
     Feature(
         "waiting",
@@ -139,21 +117,21 @@ _SCAN_2 = (
         "batches",
         "capacity batches of C = ceil(w W R / T) CTAs, W warps taking a row",
         "H = ceil(C / (S A))",
-        _resident_batches,
+        lambda p: p.resident_batches,
     ),
     Feature(
         "batch_steps",
         "steps",
         "steps of a row over all batches; J = ceil(N / (8 w W)) chunks, f a step",
         "H P, P = ceil(J / f)",
-        lambda p: _resident_batches(p) * _steps(p),
+        lambda p: p.resident_batches * p.row_steps,
     ),
     Feature(
         "far_batch_steps",
         "steps",
         "the steps again where the traffic does not stay in L2",
         "F H P",
-        lambda p: _is_far(p) * _resident_batches(p) * _steps(p),
+        lambda p: _is_far(p) * p.resident_batches * p.row_steps,
     ),
     Feature(
         "warps_issued",
