@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from attrs import field, frozen
@@ -25,7 +25,7 @@ def ceil_div(numerator: Number, denominator: Number) -> Number:
     return -(-numerator // denominator)
 
 
-@frozen(eq=False, slots=False)
+@frozen(eq=False)
 class Point:
     """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
 
@@ -48,35 +48,43 @@ class Point:
     l2_bytes: int
 
     # Terms that several features share, computed once.
+    traffic: Number = field(init=False)
+    chunk: Number = field(init=False)
+    row_chunks: Number = field(init=False)
+    row_steps: Number = field(init=False)
+    ctas: Number = field(init=False)
+    resident_batches: Number = field(init=False)
 
-    @cached_property
-    def traffic(self) -> Number:
+    @traffic.default
+    def _traffic(self) -> Number:
         """MiB read and written over SMs: 2 b R N / (S 2^20)."""
         return (2 * self.storage_bytes * self.rows * self.width) / (self.sm_count * MIB)
 
-    @cached_property
-    def chunk(self) -> Number:
+    @chunk.default
+    def _chunk(self) -> Number:
         """Elements that the warps of a row take together: 8 w W."""
         return self.items * self.warp_threads * self.row_warps
 
-    @cached_property
-    def row_chunks(self) -> Number:
+    @row_chunks.default
+    def _row_chunks(self) -> Number:
         """Chunks of a row: J = ceil(N / (8 w W))."""
         return ceil_div(self.width, self.chunk)
 
-    @cached_property
-    def row_steps(self) -> Number:
+    @row_steps.default
+    def _row_steps(self) -> Number:
         """Steps of a row: P = ceil(J / f)."""
         return ceil_div(self.row_chunks, self.row_phases)
 
-    @cached_property
-    def ctas(self) -> Number:
+    @ctas.default
+    def _ctas(self) -> Number:
         """CTAs of the launch: C = ceil(w W R / T)."""
         return ceil_div(self.rows * self.row_warps * self.warp_threads, self.threads)
 
-    @cached_property
-    def resident_batches(self) -> Number:
-        """Capacity batches of these CTAs: H = ceil(C / (S A))."""
+    @resident_batches.default
+    def _resident_batches(self) -> Number:
+        """Capacity batches of these CTAs: H = ceil(C / (S A)), None where the capacity is unknown or 0."""
+        if not self.resident_ctas_per_sm:
+            return None
         return ceil_div(self.ctas, self.sm_count * self.resident_ctas_per_sm)
 
 
