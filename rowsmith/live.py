@@ -22,7 +22,11 @@ from policy.errors import ProfileError
 from policy.profile import Profile
 from policy.select import select
 from policy.selection import Selection
-from rowsmith.profiles import profile_for
+from rowsmith.profiles import profile_on
+
+
+# A decision holds some kilobytes; programs with ragged batches ask for ever new shapes.
+MAX_DECIDED = 4096
 
 
 @frozen(eq=False)
@@ -63,8 +67,17 @@ class Dispatcher:
         key = (workload, forced)
         with self.lock:
             if key not in self.decided:
+                self._forget()
                 self.decided[key] = self._decide(workload, forced)
             return self.decided[key]
+
+    def _forget(self) -> None:
+        """Make room for a decision: the oldest goes, but for those whose scratch a captured graph may hold."""
+        if len(self.decided) >= MAX_DECIDED:
+            kept = self.decided
+            oldest = next((key for key, ready in kept.items() if ready.prepared.scratch is None), None)
+            if oldest is not None:
+                del kept[oldest]
 
     def _decide(self, workload: Workload, forced: str | None) -> Ready:
         original = self._original(workload)
@@ -127,8 +140,4 @@ class Dispatcher:
 def dispatcher(device: int) -> Dispatcher:
     """Return the dispatcher of a device, with the bundled hot profile if there is one."""
     target = driver.live_target(device)
-    try:
-        profile = profile_for(None, "hot")
-    except ProfileError:
-        profile = None
-    return Dispatcher(device, target, profile)
+    return Dispatcher(device, target, profile_on(target, "hot"))

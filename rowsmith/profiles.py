@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from features.errors import show
+from kernels.target import Target
 from policy.errors import ProfileError, RequestError
 from policy.judging import REGIMES
 from policy.profile import Known, Profile, bundled
@@ -37,3 +38,17 @@ def profile_for(name: str | None, regime: str) -> Profile:
     if len(matching) != 1:
         raise ProfileError(f"{len(matching)} active profiles are of the regime {regime!r}; name one of: {listed}")
     return matching[0]
+
+
+def profile_on(target: Target, regime: str) -> Profile | None:
+    """Return the active profile of a regime that was made for the target, else the only one there is, else None.
+
+    Raises
+    ------
+    ProfileError : a bundled profile is damaged, or several would do.
+    """
+    active = [entry.profile for entry in _bundled() if entry.active and entry.profile.regime == regime]
+    exact = [profile for profile in active if profile.target == target]
+    if len(exact) == 1:
+        return exact[0]
+    return profile_for(None, regime) if active else None
