@@ -24,7 +24,6 @@ from policy.select import select
 from policy.selection import Selection
 from rowsmith.profiles import profile_on
 
-
 # A decision holds some kilobytes; programs with ragged batches ask for ever new shapes.
 MAX_DECIDED = 4096
 
