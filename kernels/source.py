@@ -83,7 +83,7 @@ def source_document(template: str, read: Callable[[str], bytes], definitions: It
     return {"schema": "rowsmith.source/1", "files": texts, "macros": list(definitions)}
 
 
-def options_document(options: Iterable[str] = OPTIONS) -> dict[str, Any]:
+def options_document(options: Iterable[str]) -> dict[str, Any]:
     """Return the document whose digest names the compiler's options."""
     return {"schema": "rowsmith.options/1", "options": list(options)}
 
@@ -92,7 +92,7 @@ def options_document(options: Iterable[str] = OPTIONS) -> dict[str, Any]:
 def identity(recipe: Recipe, dtype: str) -> SourceIdentity:
     """Return the source and options digests of a recipe's kernel."""
     source = source_document(recipe.template, device_file, macros(recipe, dtype))
-    return SourceIdentity(digest(source), digest(options_document()))
+    return SourceIdentity(digest(source), digest(options_document(OPTIONS)))
 
 
 @cache
