@@ -144,11 +144,3 @@ def _built(build: Callable[[str], Program], dtype: str) -> Program:
     program = build(dtype)
     program.expression.type()
     return program
-
-
-def op_of(program: Program) -> str | None:
-    """Return the built-in name of a program, for people to read, or None where it has none."""
-    for name, build in OPS.items():
-        if build(program.dtype) == program:
-            return name
-    return None
