@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from features.errors import FeatureError
 from kernels.errors import KernelError
 from policy.errors import PolicyError
-from server import database, page
+from server import page
 from server.access import permitted
 from server.asking import Asking
 from server.body import ClientGone
@@ -32,7 +32,7 @@ from server.profiles import bundled_nodes, known_profiles
 from server.routes import catalogue, chain, evidence, fits, health, residuals, samples, selections
 from server.settings import Settings
 from server.state import State
-from server.store import Store, make_store
+from server.store import Store, open_store
 from server.strict_json import show
 
 _log = structlog.get_logger("rowsmith")
@@ -100,10 +100,7 @@ def _once(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any
 
 def _open(settings: Settings, shipped: Callable[[], Sequence[Node]]) -> Store:
     """Open the database, or refuse; store what ships with the release where it is not stored yet."""
-    engine = database.make_engine(settings)
-    database.check(engine, settings)
-    store = make_store(engine, settings)
-    store.start()
+    store = open_store(settings)
     try:
         if settings.import_bundled:
             import_bundled(store)

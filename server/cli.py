@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from server import database
 from server.errors import Problem, ServerError
 from server.settings import Settings
-from server.store import Store, make_store
+from server.store import open_store
 
 Host = Annotated[str | None, typer.Option(help="Loopback address to listen on; ROWSMITH_HOST otherwise.")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="TCP port; ROWSMITH_PORT otherwise.")]
@@ -50,7 +50,7 @@ def db_verify(
         if (count is None) != (head is None):
             raise ServerError("--count and --head belong together; both are in /v1/chain and /readyz")
         kept = None if count is None or head is None else Head(count, head)
-        with _opened() as store:
+        with closing(open_store(_settings())) as store:
             broken, now = store.first_break(kept), store.head()
         if broken is not None:
             facts = f"expected {broken.expected}, found {broken.found}"
@@ -68,7 +68,7 @@ def packet_import(file: File) -> None:
     def run() -> None:
         held = packet.read(file)
         _refuse_differences(held)
-        with _opened() as store:
+        with closing(open_store(_settings())) as store:
             done = import_packet(store, held)
         typer.echo(f"packet {done.packet}: {done.nodes} records, {done.new} new")
 
@@ -82,19 +82,6 @@ def _refuse_differences(held: Any) -> None:
         listed = "\n".join(f"  {finding}" for finding in found[:10])
         message = f"the packet does not verify ({len(found)} differences), and nothing was stored:\n{listed}"
         raise ServerError(message)
-
-
-@contextmanager
-def _opened() -> Iterator[Store]:
-    settings = _settings()
-    engine = database.make_engine(settings)
-    database.check(engine, settings)
-    store = make_store(engine, settings)
-    store.start()
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _settings(**given: Any) -> Settings:

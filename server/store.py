@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 from sqlalchemy import Engine, Row, RowMapping, Select, select
 
-from server import chain
+from server import chain, database
 from server.node import Node, Stored
 from server.settings import Settings
 from server.tables import FACETS, nodes
@@ -108,6 +108,15 @@ class Store:
             return chain.first_break(connection, kept)
 
 
-def make_store(engine: Engine, settings: Settings) -> Store:
-    """Return the store of a database that was checked; `start` it before adding."""
-    return Store(engine, Writer(engine, settings.queue_max, settings.group_max))
+def open_store(settings: Settings) -> Store:
+    """Return the started store of a database of this release's schema; close it in the end.
+
+    Raises
+    ------
+    ServerError : no database, or one of another schema or program.
+    """
+    engine = database.make_engine(settings)
+    database.check(engine, settings)
+    store = Store(engine, Writer(engine, settings.queue_max, settings.group_max))
+    store.start()
+    return store

@@ -16,13 +16,18 @@ WIDTHS = (
 MOST_ELEMENTS = 2**24
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_original_is_right_at_every_width(kernels: Kernels, sm_count: int, dtype: str, width: int) -> None:
+def check_every_row_count(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str, width: int) -> None:
+    """Check fresh inputs at every row count of ROWS that is not too large."""
     for seed, rows in enumerate(ROWS):
         if rows * width <= MOST_ELEMENTS:
             x = random(dtype, rows, width, seed=seed)
-            check(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+            check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_original_is_right_at_every_width(kernels: Kernels, sm_count: int, dtype: str, width: int) -> None:
+    check_every_row_count(kernels, sm_count, ORIGINAL, dtype, width)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -33,11 +38,7 @@ def test_every_recipe_is_right_at_every_number_of_chunks(
     """Odd numbers of chunks too: where two share a block scan, the last one is alone."""
     chunk = recipe.threads * recipe.items
     for chunks in sorted({1, 2, 3, 4, 5, 7, 131072 // chunk}):
-        width = chunks * chunk
-        for seed, rows in enumerate(ROWS):
-            if rows * width <= MOST_ELEMENTS:
-                x = random(dtype, rows, width, seed=seed)
-                check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+        check_every_row_count(kernels, sm_count, recipe, dtype, chunks * chunk)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

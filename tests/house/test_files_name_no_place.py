@@ -37,9 +37,9 @@ def committed_texts() -> list[tuple[str, str]]:
 def test_the_pattern_finds_places_and_leaves_routes_alone() -> None:
     """A place is an address to download from, or an absolute folder; a relative folder or a route is neither."""
     # In pieces, so that this file passes its own test.
-    for place in ["py" + "pi.org/p", "--" + "index-url x", "http" + "://a.example/b-1.whl", "cd /" + "home/ann/x"]:
+    for place in ["py" + "pi.org/p", "--index-" + "url x", "http" + "://a.example/b-1.whl", "cd /" + "home/ann/x"]:
         assert PLACE.search(place), place
-    for plain in ["GET /v1/home/a", "docs/work/a.md", "https://www.rfc-editor.org/rfc/rfc9457", "${root}/work/a"]:
+    for plain in ["GET /v1/home/a", "docs/home/a.md", "https://www.rfc-editor.org/rfc/rfc9457", "${root}/home/a"]:
         assert not PLACE.search(plain), plain
 
 

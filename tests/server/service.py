@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from server.node import Node, node_of
 from server.profiles import profile_nodes
 from server.settings import Settings
 from server.state import State
-from server.store import Store, make_store
+from server.store import Store, open_store
 from tests.made import made_profile
 
 with warnings.catch_warnings():  # Starlette prefers httpx2, a fork that nothing else here needs
@@ -81,17 +81,9 @@ def state(client: TestClient) -> State:
     return found
 
 
-@contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
-    """Open the store without a service."""
-    engine = database.make_engine(settings)
-    database.check(engine, settings)
-    store = make_store(engine, settings)
-    store.start()
-    try:
-        yield store
-    finally:
-        store.close()
+def opened(settings: Settings) -> closing[Store]:
+    """Open the store without a service, until the end of the block."""
+    return closing(open_store(settings))
 
 
 @contextmanager
