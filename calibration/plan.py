@@ -150,10 +150,14 @@ class _Limits:
     regime: str
 
     def fits(self, rows: int, width: int, dtype: str, max_elements: int | None = None) -> bool:
-        tensor_bytes = rows * width * storage(dtype).bytes
-        cold = self.regime == "cold" and 2 * tensor_bytes < COLD_FOOTPRINT_BYTES
-        in_limits = rows * width <= (max_elements or self.max_elements) and BUFFERS * tensor_bytes <= self.memory_bytes
-        return in_limits and not cold
+        low, high = self.widths(rows, dtype, max_elements or self.max_elements)
+        return low <= width <= high
+
+    def widths(self, rows: int, dtype: str, max_elements: int) -> tuple[int, int]:
+        """Return the least and the greatest width for a number of rows; there is none where they cross."""
+        column_bytes = rows * storage(dtype).bytes
+        low = -(-COLD_FOOTPRINT_BYTES // (2 * column_bytes)) if self.regime == "cold" else 1
+        return low, min(max_elements // rows, self.memory_bytes // (BUFFERS * column_bytes))
 
 
 def _training(op: str, dtype: str, turn: int, turns: int, grid: Grid, seed: int, limits: _Limits) -> Iterator[Planned]:
@@ -163,7 +167,7 @@ def _training(op: str, dtype: str, turn: int, turns: int, grid: Grid, seed: int,
         possible = [rows for rows in used if limits.fits(rows, width, dtype)]
         if not possible:
             continue
-        corners = {possible[0]} if width == min(grid.widths) else set()
+        corners = {possible[0]}  # the fewest rows of every width: where a row is split, features are least there
         if place % turns == turn:
             corners.add(possible[-1])
         others = [rows for rows in possible if rows not in corners]
@@ -176,18 +180,19 @@ def _training(op: str, dtype: str, turn: int, turns: int, grid: Grid, seed: int,
 def _inventory(
     op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: _Limits, training: Iterable[Planned]
 ) -> Iterator[Planned]:
-    """Fill every element stratum alike, its row strata in turn, by the width strata's counts."""
+    """Fill every element stratum alike: each width stratum meets each row stratum and dtype equally often."""
     taken = {planned.key for planned in training}
     span = (min(grid.widths), max(grid.widths))
+    laps = range(max(stratum.count for stratum in grid.inventory))
+    order = [stratum for lap in laps for stratum in grid.inventory if lap < stratum.count]
     for elements in ELEMENTS:
-        order = [stratum for stratum in grid.inventory for _ in range(stratum.count)]
-        slots = sorted(enumerate(order), key=lambda slot: _draw(seed, op, elements.name, slot[0]))
         possible = [r for r in ROWS if _meets(r, elements, grid, dtypes[0], limits)]
-        for turn, (slot, widths) in enumerate(slots if possible else []):
-            dtype = dtypes[turn // len(possible) % len(dtypes)]
-            first = turn % len(possible)
+        for turn, widths in enumerate(order if possible else []):
+            lap, place = divmod(turn, len(grid.inventory))
+            dtype = dtypes[(place + lap + lap // len(possible)) % len(dtypes)]
+            first = lap % len(possible)
             for rows in (*possible[first:], *possible[:first]):
-                label = (seed, op, elements.name, rows.name, widths.name, slot)
+                label = (seed, op, elements.name, rows.name, widths.name, turn)
                 found = _one(op, dtype, elements, rows, widths, label, limits, span, taken)
                 if found is not None:
                     taken.add(found.key)
@@ -208,12 +213,12 @@ def _one(
 ) -> Planned | None:
     """Draw a geometry of the three strata that is in no other place of the plan, or None where there is none."""
     for count in sorted(rows.rows(limits.sm_count), key=lambda count: _draw(*label, count)):
-        low, high = max(span[0], -(-elements.low // count)), min(span[1], (elements.high - 1) // count)
+        least, most = limits.widths(count, dtype, limits.max_elements // 2)
+        low, high = max(span[0], least, -(-elements.low // count)), min(span[1], most, (elements.high - 1) // count)
         fitting = [w for w in widths.widths if low <= w <= high]
         start = _draw(*label, count, "width") % max(1, len(fitting))
         for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
-            planned = (op, dtype, count, width)
-            if planned not in taken and limits.fits(count, width, dtype, limits.max_elements // 2):
+            if (op, dtype, count, width) not in taken:
                 stratum = {"elements": elements.name, "rows": rows.name, "width": widths.name}
                 return Planned(op, dtype, count, width, stratum)
     return None

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
-# From measurement.md's list of what people run; those beyond a grid's widest training width fall out by themselves.
-HIDDEN_WHOLE = (2048, 3072, 4096, 5120, 6144, 7168, 8192, 12288, 16384)
-HIDDEN_UNEVEN = (2560, 3584)
+# Hidden sizes and vocabularies of models that people run.
+HIDDEN = (2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 12288, 16384)
 VOCABULARIES = (32000, 50257, 128256, 151936)
 
 
@@ -93,20 +92,19 @@ GRIDS: dict[str, Grid] = {
     for grid in (
         Grid(
             form="prefix.sum",
-            # Multiples of the smallest documented chunk, 8 elements x 128 threads; 8192 is the largest's.
+            # Multiples of the smallest documented chunk, 8 elements x 128 threads (the largest is 8192), and odd ones.
             widths=(
                 *(1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192),
                 *(11264, 12288, 16384, 24576, 32768, 65536, 131072),
+                *(1501, 2051, 5001, 20001, 50001, 100001),
             ),
             rows=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
             sm_multiples=(1, 2, 4, 8, 16, 32),
             picks=4,
-            # 14 of 18 are widths that a recipe admits; the others must keep the original.
             inventory=(
-                WidthStratum("round", 8, tuple(w for w in range(1024, 2**20 + 1, 1024) if w not in HIDDEN_WHOLE)),
-                WidthStratum("model-shape", 6, HIDDEN_WHOLE),
-                WidthStratum("model-shape, uneven", 2, HIDDEN_UNEVEN + VOCABULARIES),
-                WidthStratum("odd", 2, range(1, 2**20, 2)),
+                WidthStratum("round", 6, tuple(w for w in range(1024, 2**20 + 1, 1024) if w not in HIDDEN)),
+                WidthStratum("model-shape", 6, HIDDEN + VOCABULARIES),
+                WidthStratum("odd", 6, range(1, 2**20, 2)),
             ),
         ),
     )

@@ -50,7 +50,7 @@ class Options:
     name: str
     folder: Path
     out: Path
-    seed: int = 20261129
+    seed: int = 20261130
     peers: bool = True
     budget_s: float | None = None
 

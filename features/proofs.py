@@ -15,11 +15,12 @@ from features.program import Cast, Load, Prefix, Program
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipes import ORIGINAL, Recipe, split_parts
 
 MAX_GRID = 2**31 - 1
 MAX_CHUNKS = 2**30  # chunks are counted in 32 bits, with room for those that are loaded ahead
 VECTOR_BYTES = 16
+MAX_PARTS = 2**13  # words of a split scan's workspace: 64 KiB, and far more CTAs than splitting helps
 
 Proof = Callable[[Workload | Workloads, Recipe], Claim]
 
@@ -111,6 +112,28 @@ def whole_chunks(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
+def row_parts(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Several CTAs share a row, each an equal part of it but for the last, and the words they meet in are few."""
+    part = recipe.items * recipe.threads * recipe.phases
+    parts = split_parts(recipe, work.width)
+    ctas = parts * work.rows
+    return Claim(
+        (
+            (
+                "width_too_small",
+                work.width > part,
+                lambda: f"width {work.width} is not more than the {part} elements of one CTA",
+            ),
+            (
+                "too_many_parts",
+                ctas <= MAX_PARTS,
+                lambda: f"{work.rows} rows of {parts} parts are more CTAs than the {MAX_PARTS} of a workspace",
+            ),
+        ),
+        lambda: {"part_elements": part, "parts_per_row": parts, "ctas": ctas, "workspace_bytes": 8 * (1 + ctas)},
+    )
+
+
 def aligned_load(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """Every chunk origin is nonnegative, inside the tensor and on a 16-byte boundary: base and row pitch both are."""
     element_bytes = storage(work.dtype).bytes
@@ -145,4 +168,5 @@ PROOFS: dict[str, Proof] = {
     "closed_prefix": closed_prefix,
     "whole_chunks": whole_chunks,
     "aligned_load": aligned_load,
+    "row_parts": row_parts,
 }

@@ -31,7 +31,7 @@ class Point:
 
     Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_warps` warps
     take a row together, and `row_phases` chunks of 8 elements a thread of theirs at a step: for a recipe facts of the
-    table, for an original what its launch makes of rows and width.
+    table, for an original what its launch makes of rows and width. `row_parts` CTAs share a row.
     """
 
     rows: Number
@@ -43,6 +43,7 @@ class Point:
     resident_ctas_per_sm: Number
     row_warps: Number
     row_phases: Number
+    row_parts: Number
     sm_count: int
     warp_threads: int
     l2_bytes: int
@@ -72,13 +73,13 @@ class Point:
 
     @row_steps.default
     def _row_steps(self) -> Number:
-        """Steps of a row: P = ceil(J / f)."""
-        return ceil_div(self.row_chunks, self.row_phases)
+        """Steps that a CTA takes of a row: P = ceil(J / (f K)), K CTAs sharing it."""
+        return ceil_div(self.row_chunks, self.row_phases * self.row_parts)
 
     @ctas.default
     def _ctas(self) -> Number:
-        """CTAs of the launch: C = ceil(w W R / T)."""
-        return ceil_div(self.rows * self.row_warps * self.warp_threads, self.threads)
+        """CTAs of the launch: C = ceil(w W R K / T), K of which share a row."""
+        return ceil_div(self.rows * self.row_parts * self.row_warps * self.warp_threads, self.threads)
 
     @resident_batches.default
     def _resident_batches(self) -> Number:
@@ -126,8 +127,8 @@ class Schema:
         return _schema_digest(self.id)
 
     def vector(self, role: str, point: Point) -> tuple[Number, ...]:
-        """Return the columns of a role at a point, in schema order."""
-        return tuple([feature.of(point) for feature in self.roles[role]])
+        """Return the columns of a role at a point, in schema order; none for a role that the schema does not price."""
+        return tuple([feature.of(point) for feature in self.roles.get(role, ())])
 
 
 @cache
@@ -139,7 +140,7 @@ def _schema_digest(schema_id: str) -> str:
 
 def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
     """Return what the features of one candidate look at, for one workload or many."""
-    row_warps, row_phases = row_split(recipe, work.rows, work.width, target.sm_count)
+    split = row_split(recipe, work.rows, work.width, target.sm_count)
     return Point(
         rows=work.rows,
         width=work.width,
@@ -148,8 +149,9 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         items=recipe.items,
         rows_per_cta=recipe.rows_per_cta,
         resident_ctas_per_sm=resident_ctas_per_sm,
-        row_warps=row_warps,
-        row_phases=row_phases,
+        row_warps=split.warps,
+        row_phases=split.phases,
+        row_parts=split.ctas,
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
-from kernels.recipes import ORIGINAL, RECIPE
+from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 
 
 def _one(p: Point) -> Number:
@@ -95,16 +95,17 @@ def _warp_totals(p: Point) -> Number:
     return ceil_div(p.ctas, p.sm_count) * p.row_chunks * (p.threads // p.warp_threads) * p.row_warps
 
 
+_FAR_TRAFFIC = Feature(
+    "far_traffic",
+    "MiB/SM",
+    "the traffic again where it does not stay in L2; F = 1 if 2 b R N > 0.75 L2, else 0",
+    "F 2 b R N / (S 2^20)",
+    lambda p: _is_far(p) * p.traffic,
+)
 _SCAN_2 = (
     _CONSTANT,
     _TRAFFIC,
-    Feature(
-        "far_traffic",
-        "MiB/SM",
-        "the traffic again where it does not stay in L2; F = 1 if 2 b R N > 0.75 L2, else 0",
-        "F 2 b R N / (S 2^20)",
-        lambda p: _is_far(p) * p.traffic,
-    ),
+    _FAR_TRAFFIC,
     Feature(
         "waiting",
         "MiB/SM",
@@ -162,8 +163,49 @@ SCAN_2 = Schema(
     needs_capacity=frozenset({ORIGINAL, RECIPE}),
 )
 
+# scan/3 is scan/2 with columns for recipes that split a row over K CTAs, each of which takes one step.
+
+
+def _ctas_per_sm(p: Point) -> Number:
+    return ceil_div(p.ctas, p.sm_count)
+
+
+_SCAN_SPLIT = (
+    _CONSTANT,
+    _TRAFFIC,
+    _FAR_TRAFFIC,
+    Feature("numbered", "CTAs", "numbers drawn one after the other from one counter", "C", lambda p: p.ctas),
+    Feature(
+        "busiest_chunks",
+        "chunks",
+        "chunks that the busiest SM takes",
+        "ceil(C / S) f",
+        lambda p: _ctas_per_sm(p) * p.row_phases,
+    ),
+    Feature(
+        "warp_totals",
+        "totals",
+        "totals that warps add up at the chunks of the busiest SM, each warp those of its CTA",
+        "ceil(C / S) f (T / w)^2",
+        lambda p: _ctas_per_sm(p) * p.row_phases * p.row_warps * p.row_warps,
+    ),
+    Feature(
+        "earlier_parts",
+        "parts",
+        "sums of earlier parts that a thread of a row's last CTA waits for",
+        "ceil(K / T)",
+        lambda p: ceil_div(p.row_parts, p.threads),
+    ),
+)
+SCAN_3 = Schema(
+    id="scan/3",
+    form="prefix.sum",
+    roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2, SPLIT: _SCAN_SPLIT},
+    needs_capacity=frozenset({ORIGINAL, RECIPE}),
+)
+
 # In the order of publication.
-SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2)}
+SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, SCAN_3)}
 
 
 def schemas_of(form: str) -> tuple[Schema, ...]:

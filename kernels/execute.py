@@ -14,8 +14,9 @@ from kernels.arrays import StreamPointer
 from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
-from kernels.launch import LaunchShape
-from kernels.recipes import ORIGINAL
+from kernels.launch import LaunchShape, launch_shape
+from kernels.recipes import TEMPLATES
+from kernels.workspace import workspaces
 
 
 @define(eq=False)
@@ -43,11 +44,14 @@ class Prepared:
         if x.bytes == 0:
             return Verdict.RECIPE
         verdict = judge(x, y)
-        if self.chosen.recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
-            verdict = Verdict.RECIPE  # what was chosen takes any alignment and works in place
+        if verdict is not Verdict.OVERLAP and TEMPLATES[self.chosen.recipe.template].anywhere:
+            verdict = Verdict.RECIPE
         with driver.on(self.original.device):
+            workspace = self._workspace(verdict, stream)
+            if verdict is Verdict.RECIPE and workspace is None and self.chosen_shape.workspace_bytes:
+                verdict = Verdict.NO_WORKSPACE
             if verdict is Verdict.RECIPE:
-                _launch(self.chosen, self.chosen_shape, x, y, stream)
+                _launch(self.chosen, self.chosen_shape, x, y, stream, workspace)
             elif verdict is Verdict.OVERLAP:
                 scratch = self._scratch(x, stream)  # held until the launch that reads it is enqueued
                 _launch(self.original, self.original_shape, _copied(x, scratch, stream), y, stream)
@@ -69,6 +73,12 @@ class Prepared:
                 self.scratch = cupy.empty(scratch_bytes, dtype=cupy.uint8)
                 cupy.cuda.Device().synchronize()
 
+    def _workspace(self, verdict: Verdict, stream: int) -> int | None:
+        """Return what the CTAs of the chosen kernel talk through, or None where they do not, or none is ready."""
+        if verdict is not Verdict.RECIPE or not self.chosen_shape.workspace_bytes:
+            return None
+        return workspaces(self.chosen.device).of(stream, self.chosen_shape.workspace_bytes)
+
     def _scratch(self, x: Span, stream: int) -> Any:
         """Return scratch for a copy of x: that of `reserve` in a capture, else some of the stream's own.
 
@@ -87,6 +97,14 @@ class Prepared:
                 "rowsmith.prepare(..., scratch=True), or capture with disjoint buffers"
             )
         return self.scratch
+
+
+def prepare(original: Kernel, chosen: Kernel, rows: int, width: int, sm_count: int) -> Prepared:
+    """Return the launch of a chosen kernel for rows x width, with workspaces ready for the captures to come."""
+    shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in (original, chosen)]
+    if shapes[1].workspace_bytes:
+        workspaces(chosen.device).reserve(shapes[1].workspace_bytes)
+    return Prepared(original, shapes[0], chosen, shapes[1])
 
 
 def _copied(x: Span, scratch: Any, stream: int) -> Span:
@@ -109,13 +127,14 @@ def capturing(stream: int) -> bool:
         raise LaunchError(f"the stream cannot be asked whether it captures ({error}); launch on another one") from error
 
 
-def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int) -> None:
+def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int, workspace: int | None = None) -> None:
     from cupy_backends.cuda.api import driver as cuda
 
     extents = (x.rows, x.width, x.pitch, y.pitch)
     values: list[Any] = [
         ctypes.c_void_p(x.address),
         ctypes.c_void_p(y.address),
+        *([] if workspace is None else [ctypes.c_void_p(workspace)]),
         *map(ctypes.c_longlong, extents),
         *map(ctypes.c_int, shape.extra),
     ]

@@ -18,6 +18,7 @@ class Verdict(Enum):
     MISALIGNED = "misaligned"
     IN_PLACE = "in_place"
     OVERLAP = "overlap"
+    NO_WORKSPACE = "no_workspace"
 
 
 @frozen

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from attrs import frozen
 
-from kernels.recipes import Recipe
+from kernels.recipes import Number, Recipe, split_parts
 
 MAX_GRID = 2**31 - 1
-Number = Any  # an int, or a NumPy array of them
+WORD_BYTES = 8
 
 
 @frozen
 class LaunchShape:
-    """CTAs, threads a CTA, and integer arguments that follow the extents."""
+    """CTAs, threads a CTA, integer arguments that follow the extents, and what the CTAs talk through, if they do."""
 
     ctas: int
     threads: int
     extra: tuple[int, ...] = ()
+    workspace_bytes: int = 0
+
+
+@frozen
+class RowSplit:
+    """The warps of a CTA that take a row together, the chunks they take at a step, the CTAs that share a row."""
+
+    warps: Number
+    phases: Number
+    ctas: Number = 1
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -31,11 +40,11 @@ def _rows_by_ctas(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
     return LaunchShape(-(-rows // recipe.rows_per_cta), recipe.threads)
 
 
-def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> tuple[Number, Number]:
-    """Return the warps that take a row together and the chunks they take at a step; for numbers or arrays of them."""
+def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
+    """Return how a launch divides a row; for numbers or arrays of them."""
     if recipe.template in _SPLITS:
-        return _SPLITS[recipe.template](rows, width, sm_count)
-    return recipe.threads // 32 // recipe.rows_per_cta, recipe.phases
+        return _SPLITS[recipe.template](recipe, rows, width, sm_count)
+    return RowSplit(recipe.threads // 32 // recipe.rows_per_cta, recipe.phases)
 
 
 # The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired
@@ -57,18 +66,33 @@ def _original_scan_form(rows: Number, width: Number, sm_count: int) -> Number:
     return (width <= 2304) * narrow + (width > 2304) * wide
 
 
-def _original_scan_split(rows: Number, width: Number, sm_count: int) -> tuple[Number, Number]:
+def _original_scan_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
     form = _original_scan_form(rows, width, sm_count)
     paired = 1 * (form >= _PAIRED_FROM)
-    return 2 ** (form - paired), 1 + paired
+    return RowSplit(2 ** (form - paired), 1 + paired)
 
 
 def _original_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
-    warps, _ = _original_scan_split(rows, width, sm_count)
-    rows_per_cta = recipe.threads // (32 * warps)
+    rows_per_cta = recipe.threads // (32 * _original_scan_split(recipe, rows, width, sm_count).warps)
     form = _original_scan_form(rows, width, sm_count)
     return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
 
 
-_SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {"scan_original.cu": _original_scan}
-_SPLITS: dict[str, Callable[[Number, Number, int], tuple[Number, Number]]] = {"scan_original.cu": _original_scan_split}
+def _split_scan_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
+    return RowSplit(recipe.threads // 32, recipe.phases, split_parts(recipe, width))
+
+
+def _split_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    """The workspace holds the counter that numbers the CTAs, and a word for each."""
+    parts = split_parts(recipe, width)
+    return LaunchShape(rows * parts, recipe.threads, (parts,), (1 + rows * parts) * WORD_BYTES)
+
+
+_SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
+    "scan_original.cu": _original_scan,
+    "scan_split.cu": _split_scan,
+}
+_SPLITS: dict[str, Callable[[Recipe, Number, Number, int], RowSplit]] = {
+    "scan_original.cu": _original_scan_split,
+    "scan_split.cu": _split_scan_split,
+}

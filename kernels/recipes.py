@@ -11,17 +11,28 @@ from attrs import field, frozen
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
 
+Number = Any  # an int, or a NumPy array of them
 ORIGINAL = "original"
 RECIPE = "recipe"
+SPLIT = "split"
 
 
 @frozen
 class Template:
-    """One `.cu` file. `chain(threads, items, width)` bounds the longest chain of FP32 additions into one result."""
+    """One `.cu` file.
+
+    Attributes
+    ----------
+    chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
+    anywhere : right in place, and on any element-aligned base.
+    workspace : its CTAs talk to each other through memory that follows the pointers in its arguments.
+    """
 
     file: str
-    chain: Callable[[int, int, int], int] = field(eq=False)
+    chain: Callable[[Recipe, int], int] = field(eq=False)
     chain_meaning: str
+    anywhere: bool = False
+    workspace: bool = False
 
 
 @frozen(cache_hash=True)
@@ -32,7 +43,8 @@ class Recipe:
     ----------
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
-    role : `original` (takes every legal workload) or `recipe`; the column set of the schemas that price it.
+    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, or `split`
+        where several CTAs share a row.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta).
@@ -73,22 +85,43 @@ class Recipe:
         }
 
 
-def _block_scan_chain(threads: int, items: int, width: int) -> int:
+def split_parts(recipe: Recipe, width: Number) -> Number:
+    """Return how many CTAs share a row. It may begin up to a vector less one element after a vector boundary."""
+    part = recipe.threads * recipe.items * recipe.phases
+    return -(-(width + recipe.items - 1) // part)
+
+
+def _block_scan_chain(recipe: Recipe, width: int) -> int:
     """items - 1 in a thread, 5 in a warp, 1 a warp of the CTA, 1 a chunk for the carry, 2 to apply the offsets."""
-    return items + 4 + threads // 32 + -(-width // (threads * items)) + 2
+    return recipe.items + 4 + recipe.threads // 32 + -(-width // (recipe.threads * recipe.items)) + 2
 
 
-def _original_scan_chain(threads: int, items: int, width: int) -> int:
+def _original_scan_chain(recipe: Recipe, width: int) -> int:
     """As the block scan, with chunks as small as the launch makes them: 4 warps or more beyond 2304 elements."""
-    chunks = max(10, -(-width // (128 * items)) + 1)
-    return items + 4 + threads // 32 + chunks + 3
+    chunks = max(10, -(-width // (128 * recipe.items)) + 1)
+    return recipe.items + 4 + recipe.threads // 32 + chunks + 3
 
 
+def _split_scan_chain(recipe: Recipe, width: int) -> int:
+    """As a block scan of one part; earlier parts: 1 for each a thread takes, 5 in a warp, 1 a warp with any."""
+    parts: int = split_parts(recipe, width)
+    earlier = -(-parts // recipe.threads) + 5 + min(recipe.threads // 32, -(-parts // 32))
+    return recipe.items + 4 + recipe.threads // 32 + recipe.phases + earlier + 3
+
+
+_ONE_CTA = "thread, warp, CTA and carry, one after the other"
 TEMPLATES = {
     template.file: template
     for template in (
-        Template("scan_original.cu", _original_scan_chain, "thread, warp, CTA and carry, one after the other"),
-        Template("scan_cub.cu", _block_scan_chain, "thread, warp, CTA and carry, one after the other"),
+        Template("scan_original.cu", _original_scan_chain, _ONE_CTA, anywhere=True),
+        Template("scan_cub.cu", _block_scan_chain, _ONE_CTA),
+        Template(
+            "scan_split.cu",
+            _split_scan_chain,
+            "thread, warp and CTA one after the other, and the sums of earlier parts in a fixed order",
+            anywhere=True,
+            workspace=True,
+        ),
     )
 }
 
@@ -114,6 +147,21 @@ def _scan_cub(threads: int) -> Recipe:
     )
 
 
+def _scan_split(threads: int, phases: int) -> Recipe:
+    return Recipe(
+        id=f"scan.split{threads * phases * 8}",
+        form="prefix.sum",
+        role=SPLIT,
+        template="scan_split.cu",
+        threads=threads,
+        items=8,
+        rows_per_cta=1,
+        proofs=("closed_prefix", "row_parts"),
+        numerics="reordered",
+        phases=phases,
+    )
+
+
 RECIPES: tuple[Recipe, ...] = (
     Recipe(
         id="scan.original",
@@ -127,6 +175,7 @@ RECIPES: tuple[Recipe, ...] = (
         numerics="bit_equal",
     ),
     *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),
+    *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
 )
 
 

@@ -55,7 +55,7 @@ def reference(form: str, xp: Any, rows: Any) -> tuple[Any, Any]:
 
 def chain(recipe: Recipe, width: int) -> int:
     """Return d, the longest chain of FP32 additions of a recipe at a width."""
-    return TEMPLATES[recipe.template].chain(recipe.threads, recipe.items, width)
+    return TEMPLATES[recipe.template].chain(recipe, width)
 
 
 def half_ulp(xp: Any, value: Any, dtype: Storage) -> Any:

@@ -87,7 +87,16 @@ REASONS: dict[str, Reason] = {
             "Pad rows to a multiple of the chunk, or use a recipe with a smaller one.",
         ),
         Reason(
-            "width_too_small", _R, "The width is less than one chunk of the recipe.", "Use a recipe with fewer threads."
+            "width_too_small",
+            _R,
+            "The width is less than one chunk of the recipe, or no more than one part where CTAs share a row.",
+            "Use a recipe with a smaller chunk or part.",
+        ),
+        Reason(
+            "too_many_parts",
+            _R,
+            "Splitting the rows over CTAs takes more of them than its workspace holds.",
+            "Use a recipe that takes whole rows: there are enough of them.",
         ),
         Reason(
             "dtype_unsupported", _R, "The recipe has no kernel for this storage dtype.", "Use a dtype from its list."

@@ -108,7 +108,7 @@ def calibrate(
         "calibration-run"
     ),
     ops: Annotated[list[str] | None, typer.Option("--op", help="Program to calibrate; all when omitted.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261129,
+    seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261130,
     peers: Annotated[bool, typer.Option(help="Time torch eager, torch.compile and a copy beside the picks.")] = True,
     budget_s: Annotated[
         float | None, typer.Option(help="Stop after this many seconds; resume with the same call.")

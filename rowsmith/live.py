@@ -11,9 +11,8 @@ from features.proof import Proved, candidates
 from features.workload import Workload
 from kernels import driver
 from kernels.errors import LaunchError
-from kernels.execute import Prepared, capturing
+from kernels.execute import Prepared, capturing, prepare
 from kernels.guard import Span, Verdict
-from kernels.launch import launch_shape
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, Recipe, original_of
 from kernels.search import Found, Key, search
@@ -130,9 +129,7 @@ class Dispatcher:
         return self._prepared(workload, kernel, kernel)
 
     def _prepared(self, workload: Workload, original: driver.Kernel, chosen: driver.Kernel) -> Prepared:
-        rows, width, sms = workload.rows, max(workload.width, 1), self.target.sm_count
-        shapes = [launch_shape(kernel.recipe, rows, width, sms) for kernel in (original, chosen)]
-        return Prepared(original, shapes[0], chosen, shapes[1])
+        return prepare(original, chosen, workload.rows, max(workload.width, 1), self.target.sm_count)
 
 
 @cache

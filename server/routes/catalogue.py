@@ -47,6 +47,7 @@ def recipes() -> dict[str, Any]:
             "feature_schemas": [
                 {"id": s.id, "digest": s.digest, "features": s.describe()["roles"][row.role]}
                 for s in schemas_of(row.form)
+                if row.role in s.roles
             ],
             "sources": {dtype: identity(row, dtype).source for dtype in row.dtypes},
         }

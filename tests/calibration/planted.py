@@ -21,12 +21,12 @@ from calibration.records import (
 )
 from calibration.sources import catalogue_facts
 from features.proof import Proved, candidates
-from features.schema import point
+from features.schema import Point, point
 from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPES
+from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
 from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
@@ -38,8 +38,32 @@ ENVIRONMENT: dict[str, Any] = {
     "driver": "planted",
     "catalogue": catalogue_facts(),
 }
-# Microseconds a unit: a launch, a MiB an SM, then what one element (or warp) of the last columns costs.
-PLANTED = {ORIGINAL: (2.0, 30.0, 0.0012), "recipe": (2.5, 28.0, 0.03, 0.02)}
+# Microseconds a unit of the columns of the newest schema, which prices every role; each is enough to exceed the noise.
+_WHOLE_ROWS = {
+    "constant": 1.1,
+    "traffic": 22.0,
+    "far_traffic": 5.8,
+    "waiting": 17.0,
+    "batches": 0.1,
+    "batch_steps": 0.03,
+    "far_batch_steps": 0.34,
+    "warps_issued": 0.01,
+    "warp_totals": 0.00024,
+    "masked_lanes": 0.00003,
+}
+PLANTED: dict[str, dict[str, float]] = {
+    ORIGINAL: {**_WHOLE_ROWS, "constant": 1.4, "batches": 2.0, "batch_steps": 0.1, "warps_issued": 0.02},
+    RECIPE: _WHOLE_ROWS,
+    SPLIT: {
+        "constant": 1.5,
+        "traffic": 20.0,
+        "far_traffic": 6.0,
+        "numbered": 0.004,
+        "busiest_chunks": 0.25,
+        "warp_totals": 0.004,
+        "earlier_parts": 0.5,
+    },
+}
 SAMPLES = 25
 CHECK = {
     "right": True,
@@ -65,10 +89,11 @@ def receipts() -> tuple[Receipt, ...]:
     return tuple(made_receipt(row, dtype) for row in RECIPES if row.form == form for dtype in row.dtypes)
 
 
-def coefficients_of(role: str, columns: int) -> tuple[float, ...]:
-    """Return the planted coefficients of a role; a schema with more columns gets small ones for the rest."""
-    known = PLANTED.get(role, PLANTED["recipe"])
-    return (*known, *(0.001 for _ in range(columns)))[:columns]
+def planted_us(recipe: Recipe, at: Point) -> float:
+    """Return the planted time of a recipe at a point, in microseconds."""
+    schema = schemas_of(recipe.form)[-1]
+    prices = [PLANTED[recipe.role][feature.name] for feature in schema.roles[recipe.role]]
+    return float(sum(v * c for v, c in zip(schema.vector(recipe.role, at), prices, strict=True)))
 
 
 def true_us(workload: Workload, capacity: Mapping[tuple[str, str], int | None]) -> dict[str, float]:
@@ -76,12 +101,7 @@ def true_us(workload: Workload, capacity: Mapping[tuple[str, str], int | None]) 
     times = {}
     for recipe, proof in candidates(workload):
         if isinstance(proof, Proved):
-            schema = schemas_of(recipe.form)[0]
-            at = point(workload, recipe, capacity[recipe.id, workload.dtype], H200)
-            values = schema.vector(recipe.role, at)
-            times[recipe.id] = sum(
-                v * c for v, c in zip(values, coefficients_of(recipe.role, len(values)), strict=True)
-            )
+            times[recipe.id] = planted_us(recipe, point(workload, recipe, capacity[recipe.id, workload.dtype], H200))
     return times
 
 

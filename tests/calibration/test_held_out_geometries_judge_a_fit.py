@@ -21,7 +21,8 @@ from tests.made import H200
 
 @pytest.fixture(scope="module")
 def cohort() -> Design:
-    return designs_of(planted_cohort(0.01), receipts(), H200)[0]
+    """The planted cohort under the schema that its times follow."""
+    return designs_of(planted_cohort(0.01), receipts(), H200)[-1]
 
 
 @pytest.mark.parametrize("split", GROUPS)
@@ -82,7 +83,8 @@ def test_a_regression_is_listed_with_its_ratio(cohort: Design) -> None:
         for row in rows
     ]
     figures = judge_held_out(cohort, backwards)
-    slower = sum(max(r.measured_us for r in rows[1:]) > 1.05 * rows[0].measured_us for rows in cohort.by_geometry())
+    chosen_from = [rows for rows in cohort.by_geometry() if len(rows) > 1]  # elsewhere the original alone is legal
+    slower = sum(max(r.measured_us for r in rows[1:]) > 1.05 * rows[0].measured_us for rows in chosen_from)
     assert figures["regressions"] == len(figures["regression_list"])
     assert figures["regressions"] >= slower
     assert all(part["picked_over_original"] > 1.03 for part in figures["regression_list"])

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,17 @@ from attrs import evolve
 
 import calibration
 from calibration.errors import PlanError
-from calibration.plan import Plan, draw_plan, plan_from_json
-from calibration.strata import ELEMENTS, GRIDS, ROWS
+from calibration.plan import Plan, Planned, draw_plan, plan_from_json
+from calibration.strata import ELEMENTS, GRIDS, ROWS, ElementStratum, RowStratum, WidthStratum
 from features.proof import Proved, candidates
+from features.proofs import MAX_PARTS
+from features.schema import point
+from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
-from kernels.recipes import ORIGINAL
-from tests.made import H200
+from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe, original_of, recipes_of
+from tests.made import CAPACITY, H200
 
 GIB = 2**30
 PLANS = [draw_plan(("scan",), seed, H200, 64 * GIB) for seed in (0, 7, 20250101)]
@@ -54,15 +58,47 @@ def test_the_inventory_lies_inside_what_training_spans(plan: Plan) -> None:
         assert all(-(-p.rows // H200.sm_count) * p.width <= serial for p in judged)
 
 
-def test_element_strata_dtypes_and_row_strata_share_alike(plan: Plan) -> None:
+def test_element_strata_width_strata_and_dtypes_share_alike(plan: Plan) -> None:
     elements = Counter(p.stratum["elements"] for p in plan.validation)
     assert set(elements) == {e.name for e in ELEMENTS}
     assert len(set(elements.values())) == 1
-    assert len(set(Counter(p.dtype for p in plan.validation).values())) == 1
+    counts = {w.name: w.count for w in GRIDS["prefix.sum"].inventory}
     for name in elements:
-        # A row stratum that no admitted width meets (many rows below 2^16 elements) has no share.
-        shares = Counter(p.stratum["rows"] for p in plan.validation if p.stratum["elements"] == name)
-        assert max(shares.values()) - min(shares.values()) <= 1
+        drawn = [p for p in plan.validation if p.stratum["elements"] == name]
+        assert Counter(p.stratum["width"] for p in drawn) == counts
+        assert set(Counter(p.dtype for p in drawn).values()) == {len(drawn) // len(STORAGE)}
+
+
+@pytest.mark.parametrize("elements", ELEMENTS, ids=lambda stratum: stratum.name)
+def test_row_and_width_strata_meet_equally_often(plan: Plan, elements: ElementStratum) -> None:
+    """A row stratum that no width meets (many rows below 2^16 elements) has no share.
+
+    Where one meets some widths and not those of a stratum, the next takes its share of them.
+    """
+    widths = GRIDS["prefix.sum"].inventory
+    exist = {(r.name, w.name) for r in ROWS for w in widths if meets(plan, elements, r, w)}
+    rows = {name for name, _ in exist}
+    pairs = Counter(
+        (p.stratum["rows"], p.stratum["width"]) for p in plan.validation if p.stratum["elements"] == elements.name
+    )
+    assert set(pairs) == exist
+    for w in widths:
+        share, without = w.count / len(rows), {r for r in rows if (r, w.name) not in exist}
+        given = sorted(pairs[r, w.name] for r in rows - without)
+        assert given[0] == share
+        assert sum(given) - share * len(given) == share * len(without)
+
+
+def meets(plan: Plan, elements: ElementStratum, rows: RowStratum, widths: WidthStratum) -> bool:
+    """Return whether the inventory can hold a geometry of the three strata."""
+    trained = [p.width for p in plan.training]
+    least, most = min(trained), max(trained)
+    for count in rows.rows(plan.sm_count):
+        low = max(least, -(-elements.low // count))
+        high = min(most, (elements.high - 1) // count, plan.max_elements // 2 // count)
+        if any(low <= width <= high for width in widths.widths):
+            return True
+    return False
 
 
 def test_each_geometry_is_in_the_strata_that_it_names(plan: Plan) -> None:
@@ -76,15 +112,60 @@ def test_each_geometry_is_in_the_strata_that_it_names(plan: Plan) -> None:
         assert p.width in widths[p.stratum["width"]]
 
 
-def test_three_quarters_of_the_inventory_have_a_proved_recipe_and_some_have_none(plan: Plan) -> None:
-    def proved(p) -> bool:  # type: ignore[no-untyped-def]
-        judged = candidates(Workload(p.program, p.rows, p.width, p.width))
-        return any(isinstance(proof, Proved) and recipe.role != ORIGINAL for recipe, proof in judged)
+def proved(p: Planned) -> list[Recipe]:
+    """Return the recipes that are legal at a planned geometry, the original left out."""
+    judged = candidates(Workload(p.program, p.rows, p.width, p.width))
+    return [recipe for recipe, proof in judged if isinstance(proof, Proved) and recipe.role != ORIGINAL]
 
-    share = sum(map(proved, plan.validation)) / len(plan.validation)
-    assert share >= 0.75
-    assert all(map(proved, plan.training))
-    assert {"odd", "model-shape, uneven"} <= {p.stratum["width"] for p in plan.validation}
+
+def test_three_quarters_of_the_inventory_have_a_proved_recipe_and_some_have_none(plan: Plan) -> None:
+    share = sum(bool(proved(p)) for p in plan.validation) / len(plan.validation)
+    assert 0.75 <= share < 1
+    assert {"odd", "model-shape", "round"} <= {p.stratum["width"] for p in plan.validation}
+    assert {recipe.role for p in plan.validation for recipe in proved(p)} == {RECIPE, SPLIT}
+
+
+def test_five_of_six_training_geometries_have_a_proved_recipe(plan: Plan) -> None:
+    """All of the round widths do. An odd one has none where a part is wider or the rows are too many to be split."""
+    without = [p for p in plan.training if not proved(p)]
+    assert 0 < len(without) <= len(plan.training) / 6
+    parts = sorted(r.threads * r.items * r.phases for r in RECIPES if r.role == SPLIT)
+    chunks = [r.threads * r.items for r in RECIPES if r.role == RECIPE]
+    for p in without:
+        assert p.width % min(chunks) != 0
+        assert p.width <= parts[0] or p.rows * -(-p.width // parts[-1]) > MAX_PARTS // 2
+
+
+def test_training_measures_every_recipe_in_every_dtype_often_enough_to_fit_it_apart(plan: Plan) -> None:
+    """Three rows for each column of its role at least, were a dtype and a recipe alone in their block."""
+    measured = Counter((recipe.id, p.dtype) for p in plan.training for recipe in proved(p))
+    (form,) = {p.form for p in plan.training}
+    columns = schemas_of(form)[-1].roles
+    for recipe in recipes_of(form)[1:]:
+        for dtype in recipe.dtypes:
+            assert measured[recipe.id, dtype] >= 3 * len(columns[recipe.role]), (recipe.id, dtype)
+
+
+def test_the_features_of_the_inventory_lie_inside_those_of_training(plan: Plan) -> None:
+    """All but a few: what lies outside is not scored, and would judge nothing."""
+    trained: dict[str, list[tuple[float, ...]]] = {}
+    for role, values in priced(plan.training):
+        trained.setdefault(role, []).append(values)
+    ranges = {role: [(min(c), max(c)) for c in zip(*rows, strict=True)] for role, rows in trained.items()}
+    inside = [
+        all(low <= value <= high for value, (low, high) in zip(values, ranges[role], strict=True))
+        for role, values in priced(plan.validation)
+    ]
+    assert sum(inside) >= 0.97 * len(inside)
+
+
+def priced(planned: Iterable[Planned]) -> Iterator[tuple[str, tuple[float, ...]]]:
+    """Yield role and columns, under the newest schema, of whatever is legal at each geometry."""
+    for p in planned:
+        work = Workload(p.program, p.rows, p.width, p.width)
+        for recipe in (original_of(p.form), *proved(p)):
+            at = point(work, recipe, CAPACITY[recipe.threads], H200)
+            yield recipe.role, schemas_of(p.form)[-1].vector(recipe.role, at)
 
 
 def test_training_has_one_short_of_at_and_past_multiples_of_the_sm_count(plan: Plan) -> None:

@@ -11,6 +11,7 @@ from calibration.freeze import freeze, held_out_regret, in_force, wrapper
 from calibration.judge import judge
 from calibration.records import Geometry, is_ambiguous, original_drift
 from calibration.report import table
+from features.schemas import schemas_of
 from kernels.identity import canonical_json, digest
 from policy.errors import ProfileError
 from policy.profile import profile_from_document
@@ -118,7 +119,8 @@ def test_a_frozen_profile_reads_back_and_is_named_by_its_document() -> None:
     assert [fit.digest for fit in profile.fits] == [digest(fit) for fit in in_force(CONTENTS.fits)]
     assert held_out_regret(in_force(CONTENTS.fits)[0]) == min(map(held_out_regret, CONTENTS.fits))
     block = profile.fits[0].blocks[0]
-    assert list(block.coefficients) == CONTENTS.fits[0]["blocks"][0]["coefficients"]
+    assert list(block.coefficients) == in_force(CONTENTS.fits)[0]["blocks"][0]["coefficients"]
+    assert profile.fits[0].feature_schema == schemas_of(profile.fits[0].form)[-1].id, "the planted times follow it"
     wrapped["profile"]["fits"][0]["blocks"][0]["coefficients"][0] += 1
     with pytest.raises(ProfileError, match="damaged"):
         profile_from_document(wrapped["profile"], wrapped["digest"])

@@ -12,7 +12,7 @@ from attrs import evolve
 from features.schema import Schema, point
 from features.schemas import SCAN_1, SCHEMAS
 from features.workload import workload
-from kernels.recipes import ORIGINAL, recipe
+from kernels.recipes import ORIGINAL, recipe, recipes_of
 from tests.made import H200
 
 MIB = 2**20
@@ -80,7 +80,8 @@ def test_a_schema_says_what_its_columns_are(schema: Schema) -> None:
 def test_a_schema_says_which_roles_need_the_capacity(schema: Schema) -> None:
     """Their columns cannot be had without it, and those of the others can."""
     for role in schema.roles:
-        at = point(workload("scan", (128, 8192), "float16"), recipe("scan.cub128"), None, H200)
+        row = next(row for row in recipes_of(schema.form) if row.role == role)
+        at = point(workload("scan", (128, 8192), "float16"), row, None, H200)
         if role in schema.needs_capacity:
             with pytest.raises(TypeError):
                 schema.vector(role, at)

@@ -24,7 +24,21 @@ from kernels.execute import Prepared
 from kernels.guard import Verdict, span
 from kernels.recipes import RECIPES, Recipe
 from kernels.reference import compare
-from tests.gpu.tensors import CUBS, DTYPES, FORM, ORIGINAL, POISON, Kernels, Tensor, host_bits, host_values, prepared
+from tests.gpu.tensors import (
+    CUBS,
+    DTYPES,
+    FORM,
+    ORIGINAL,
+    POISON,
+    SPLITS,
+    Kernels,
+    Tensor,
+    anywhere,
+    host_bits,
+    host_values,
+    prepared,
+    whole_width,
+)
 
 # Every form of the original's kernel, below and past a chunk, with few and with several rows a CTA.
 SHAPES = ((5, 7), (40, 33), (9, 256), (3, 300), (9, 512), (3, 700), (2, 1500), (2, 2304), (2, 2600), (1, 5000))
@@ -105,7 +119,7 @@ class Checks:
 
 
 def every_case(checks: Checks, dtype: str) -> None:
-    """Run the original on awkward shapes and bases, every recipe on its chunks, and every fallback of every recipe."""
+    """Run what runs anywhere on awkward shapes and bases, every recipe on its chunks, and every fallback."""
     for rows, width in SHAPES:
         for x_offset, y_offset, gap in OFFSETS:
             x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
@@ -117,12 +131,18 @@ def every_case(checks: Checks, dtype: str) -> None:
             x, y = allocated(dtype, rows, chunks * chunk), allocated(dtype, rows, chunks * chunk)
             checks.run(recipe, x, y, Verdict.RECIPE)
         checks.run(recipe, x, allocated(dtype, 1, 5 * chunk, offset=1), Verdict.MISALIGNED)
+    for recipe in SPLITS:
+        part = whole_width(recipe, 1)
+        for rows, width in ((1, part + 1), (2, 3 * part - 5)):
+            for x_offset, y_offset, gap in OFFSETS:
+                x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
+                checks.run(recipe, x, y, Verdict.RECIPE)
     for recipe in RECIPES:
-        width = 2 * recipe.threads * recipe.items
+        width = whole_width(recipe)
         room = allocated(dtype, 4, width)
         x = evolve(room, rows=3)
         shifted = evolve(x, first=width * storage(dtype).bytes)
-        in_place = Verdict.RECIPE if recipe is ORIGINAL else Verdict.IN_PLACE
+        in_place = Verdict.RECIPE if anywhere(recipe) else Verdict.IN_PLACE
         for go in (checks.run, checks.replay):
             go(recipe, x, x, in_place)
             go(recipe, x, shifted, Verdict.OVERLAP)

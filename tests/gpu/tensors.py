@@ -13,16 +13,17 @@ from cupy.lib.stride_tricks import as_strided
 from calibration.inputs import uniform
 from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
-from kernels.execute import Prepared
+from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
-from kernels.launch import launch_shape
-from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.recipes import RECIPE, RECIPES, SPLIT, TEMPLATES, Recipe, original_of
 from kernels.reference import Comparison, compare
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
 DTYPES = tuple(STORAGE)
-CUBS = tuple(row for row in RECIPES if row is not ORIGINAL)
+OTHERS = tuple(row for row in RECIPES if row is not ORIGINAL)
+SPLITS = tuple(row for row in OTHERS if row.role == SPLIT)
+CUBS = tuple(row for row in OTHERS if row.role == RECIPE)
 GUARD_BYTES = 256
 POISON = 0xFF  # every storage dtype reads it as NaN
 Kernels = dict[tuple[str, str], Kernel]
@@ -123,8 +124,17 @@ def host_values(bits: Any, dtype: str) -> Any:
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
     """Return a forced recipe with the original behind it, as the live path prepares them."""
     made = [kernels[row.id, dtype] for row in (ORIGINAL, recipe)]
-    shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in made]
-    return Prepared(made[0], shapes[0], made[1], shapes[1])
+    return prepare(*made, rows, width, sm_count)
+
+
+def anywhere(recipe: Recipe) -> bool:
+    """Tell whether a recipe itself runs in place and on bases that are only element-aligned."""
+    return TEMPLATES[recipe.template].anywhere
+
+
+def whole_width(recipe: Recipe, times: int = 2) -> int:
+    """Return a width that every recipe takes: some whole steps of the recipe's CTA."""
+    return times * recipe.threads * recipe.items * recipe.phases
 
 
 def run(ready: Prepared, x: Tensor, y: Tensor) -> Verdict:

@@ -20,12 +20,14 @@ from tests.gpu.tensors import (
     ORIGINAL,
     Kernels,
     Tensor,
+    anywhere,
     blank,
     check,
     prepared,
     random,
     refill,
     run,
+    whole_width,
 )
 
 if TYPE_CHECKING:
@@ -35,16 +37,12 @@ ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 
 
-def width_of(recipe: Recipe) -> int:
-    return 2 * recipe.threads * recipe.items
-
-
 @ANY_DTYPE
 @pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
 def test_misaligned_buffers_get_the_original_bit_for_bit(
     kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str
 ) -> None:
-    rows, width = 7, width_of(recipe)
+    rows, width = 7, whole_width(recipe)
     ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
     original = prepared(kernels, ORIGINAL, dtype, rows, width, sm_count)
     vector = 4 if dtype == "float32" else 8
@@ -68,18 +66,18 @@ def test_misaligned_buffers_get_the_original_bit_for_bit(
 @ANY_DTYPE
 @ANY_RECIPE
 def test_exactly_in_place_is_right(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    """Through the original, which gives the same bits there as into another buffer at the same offset."""
-    width = width_of(recipe)
+    """Itself or through the original, with the same bits there as into another buffer at the same offset."""
+    width = whole_width(recipe)
     for rows, offset, gap in ((1, 0, 0), (37, 0, 8), (5, 3, 1)):
         ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
         x = random(dtype, rows, width, seed=rows, offset=offset, pitch=width + gap)
         apart = blank(dtype, rows, width, offset=offset, pitch=width + gap)
-        check(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, apart)
+        runs = recipe if anywhere(recipe) else ORIGINAL
+        check(prepared(kernels, runs, dtype, rows, width, sm_count), x, apart)
         before, given = x.raw.copy(), x.values().copy()
-        # The original is what would run anyway, so for it nothing is a fallback.
-        assert run(ready, x, x) is (Verdict.RECIPE if recipe is ORIGINAL else Verdict.IN_PLACE)
+        assert run(ready, x, x) is (Verdict.RECIPE if runs is recipe else Verdict.IN_PLACE)
         assert x.outside_equals(before)
-        assert compare(cupy, FORM, ORIGINAL, dtype, given, x.values()).right
+        assert compare(cupy, FORM, runs, dtype, given, x.values()).right
         assert bool(cupy.array_equal(x.bits, apart.bits))
 
 
@@ -127,7 +125,7 @@ def assert_right_from_a_copy(x: Tensor, y: Tensor, before: Any, given: Any) -> N
 @ANY_DTYPE
 @ANY_RECIPE
 def test_overlapping_buffers_are_right_from_a_copy(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    rows, width = 9, width_of(recipe)
+    rows, width = 9, whole_width(recipe)
     ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
     cases = overlapping(dtype, rows, width)
     for seed, (name, x, y) in enumerate(cases):
@@ -142,7 +140,7 @@ def test_overlapping_buffers_are_right_from_a_copy(kernels: Kernels, sm_count: i
 def test_a_capture_without_scratch_refuses_overlap_and_says_what_to_do(
     kernels: Kernels, sm_count: int, session: Session, recipe: Recipe
 ) -> None:
-    rows, width = 9, width_of(recipe)
+    rows, width = 9, whole_width(recipe)
     ready = prepared(kernels, recipe, "float16", rows, width, sm_count)
     _, x, y = overlapping("float16", rows, width)[0]
     refill(x, 1)

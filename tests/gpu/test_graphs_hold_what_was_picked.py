@@ -121,7 +121,7 @@ def test_the_made_up_profile_picks_recipes_and_keeps_the_original(dispatch: Disp
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
 def test_a_forced_recipe_is_what_a_graph_holds(dispatch: Dispatcher, session: Session, recipe: Recipe) -> None:
-    x, out = pair(100, 8192, "float16")
+    x, out = pair(100, 16384, "float16")
     ready = rowsmith.prepare("scan", x, recipe=recipe.id)
     assert ready.selection is not None
     decision = ready.selection.decision

@@ -268,14 +268,14 @@ def test_an_original_that_does_not_compile_is_an_error(
 
 def test_one_search_serves_every_workload_of_a_dtype(dispatch: Dispatcher, modules: Modules) -> None:
     """Receipts belong to a recipe and dtype: a second shape asks the driver nothing about what is known."""
-    first = dispatch.ready(workload("scan", (128, 8192), "float16"))
+    first = dispatch.ready(workload("scan", (128, 16384), "float16"))
     asked = len(modules.made)
     assert asked == len(RECIPES)
-    second = dispatch.ready(workload("scan", (129, 8192), "float16"))
+    second = dispatch.ready(workload("scan", (129, 16384), "float16"))
     assert second.found is not None
     assert (second.found.compiler_calls, second.found.cache_hits) == (0, 0)
     assert len(modules.made) <= asked + 1
-    assert dispatch.ready(workload("scan", (128, 8192), "float16")) is first
+    assert dispatch.ready(workload("scan", (128, 16384), "float16")) is first
     assert len(modules.alive) == len(dispatch.installed)
 
 

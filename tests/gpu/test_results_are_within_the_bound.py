@@ -6,7 +6,18 @@ import cupy
 import pytest
 
 from kernels.recipes import RECIPES, Recipe
-from tests.gpu.tensors import CUBS, DTYPES, ORIGINAL, Kernels, blank, check, prepared, random
+from tests.gpu.tensors import (
+    CUBS,
+    DTYPES,
+    ORIGINAL,
+    SPLITS,
+    Kernels,
+    blank,
+    check,
+    prepared,
+    random,
+    whole_width,
+)
 
 ROWS = (1, 2, 3, 17, 64, 127, 131, 132, 133, 300, 1024)
 WIDTHS = (
@@ -53,6 +64,27 @@ def test_every_recipe_takes_rows_of_a_wider_tensor(kernels: Kernels, sm_count: i
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", SPLITS, ids=lambda row: row.id)
+def test_split_rows_are_right_at_every_width(kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe) -> None:
+    """One element past a part, whole parts, all but one element of them, and widths that fit nothing."""
+    part = whole_width(recipe, 1)
+    for width in (part + 1, 2 * part - 1, 2 * part, 2 * part + 1, 7 * part - 3, 50257, 131072, 151936):
+        check_every_row_count(kernels, sm_count, recipe, dtype, width)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", SPLITS, ids=lambda row: row.id)
+def test_split_rows_take_any_base_and_any_pitch(kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe) -> None:
+    part = whole_width(recipe, 1)
+    for offset in range(9):
+        for rows, width, x_gap, y_gap in ((1, part + 1, 0, 0), (3, 2 * part, 1, 0), (5, 3 * part - 5, 3, 8)):
+            ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
+            for y_offset in sorted({0, offset, (offset + 3) % 9}):
+                x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + x_gap)
+                check(ready, x, blank(dtype, rows, width, offset=y_offset, pitch=width + y_gap))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("offset", range(9))
 def test_the_original_takes_any_base_and_any_pitch(kernels: Kernels, sm_count: int, dtype: str, offset: int) -> None:
     """Input and output at offsets of their own, pitches odd and of their own; every form of the kernel is met."""
@@ -83,7 +115,8 @@ def test_very_many_rows_and_very_long_ones_are_right(
     kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int
 ) -> None:
     x = random(dtype, rows, width, seed=1)
-    check(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
+    for recipe in (ORIGINAL, *(SPLITS if rows == 1 else ())):
+        check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
 
 
 def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: int) -> None:
@@ -92,7 +125,7 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
     rows, pitch = 5, 2**29 + 8
     for recipe in RECIPES:
-        width = 2 * recipe.threads * recipe.items
+        width = whole_width(recipe)
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)
     del x, y

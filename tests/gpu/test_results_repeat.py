@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import rowsmith
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipes import RECIPES, SPLIT, Recipe
 from tests.gpu.tensors import (
-    CUBS,
     DTYPES,
     ORIGINAL,
+    OTHERS,
     Kernels,
     blank,
     host_bits,
@@ -24,6 +24,7 @@ from tests.gpu.tensors import (
     prepared,
     random,
     run,
+    whole_width,
 )
 
 if TYPE_CHECKING:
@@ -43,10 +44,10 @@ def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe
             assert bool(cupy.array_equal(y.bits, again.bits))
 
 
-@pytest.mark.parametrize("recipe", CUBS, ids=lambda row: row.id)
+@pytest.mark.parametrize("recipe", OTHERS, ids=lambda row: row.id)
 def test_a_row_gives_the_same_bits_wherever_it_stands(kernels: Kernels, sm_count: int, recipe: Recipe) -> None:
     """A recipe's order depends on its threads alone: not on the number of rows, the row's number or the pitch."""
-    width = 3 * recipe.threads * recipe.items
+    width = whole_width(recipe, 3)
     x = random("float32", 300, width)
     y = blank("float32", 300, width, pitch=width + 4)
     run(prepared(kernels, recipe, "float32", 300, width, sm_count), x, y)
@@ -62,12 +63,12 @@ def test_it_is_stated_which_recipes_are_bit_equal_to_the_original(
 ) -> None:
     """Over all shapes together: the share of elements that equal the original's, by recipe and dtype."""
     lines = []
-    for recipe in CUBS:
+    for recipe in OTHERS:
         shares = {}
         for dtype in DTYPES:
             equal = total = 0
             for rows, chunks in ((1, 16), (17, 3), (132, 2), (400, 1), (3000, 1)):
-                width = chunks * recipe.threads * recipe.items
+                width = whole_width(recipe, max(chunks, 2 if recipe.role == SPLIT else 1))
                 x, y, other = random(dtype, rows, width), blank(dtype, rows, width), blank(dtype, rows, width)
                 run(prepared(kernels, recipe, dtype, rows, width, sm_count), x, y)
                 run(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, other)
@@ -80,7 +81,7 @@ def test_it_is_stated_which_recipes_are_bit_equal_to_the_original(
         lines.append(f"{recipe.id}: {verdict}; elements equal: {told}")
     with capsys.disabled():
         print("", *lines, sep="\n")
-    assert len(lines) == len(CUBS)
+    assert len(lines) == len(OTHERS)
 
 
 def together(*work: Callable[[], object]) -> None:

@@ -11,8 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import RECIPES, Recipe
-from tests.gpu.tensors import DTYPES, ORIGINAL, Kernels, blank, holding, host_bits, host_values, prepared, run
+from kernels.recipes import RECIPES, SPLIT, Recipe
+from tests.gpu.tensors import (
+    DTYPES,
+    ORIGINAL,
+    Kernels,
+    blank,
+    holding,
+    host_bits,
+    host_values,
+    prepared,
+    run,
+    whole_width,
+)
 
 ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
@@ -45,8 +56,11 @@ def exact(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str, values: A
 
 
 def widths_of(recipe: Recipe) -> tuple[int, ...]:
-    chunk = recipe.threads * recipe.items
-    return (chunk, 3 * chunk) if recipe is not ORIGINAL else (1, 2, 33, 256, 300, 513, 1025, 2305, 8192)
+    if recipe is ORIGINAL:
+        return (1, 2, 33, 256, 300, 513, 1025, 2305, 8192)
+    if recipe.role == SPLIT:
+        return (whole_width(recipe), whole_width(recipe, 3) + 5)
+    return (recipe.threads * recipe.items, 3 * recipe.threads * recipe.items)
 
 
 @ANY_DTYPE

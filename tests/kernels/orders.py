@@ -1,6 +1,6 @@
 """The orders of addition that the scan kernels document, over any numbers: FP32 values, or the depth of a chain.
 
-Both follow the comments at the head of `kernels/device/scan_original.cu` and `scan_cub.cu`.
+They follow the comments at the head of `kernels/device/scan_original.cu`, `scan_cub.cu` and `scan_split.cu`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,36 @@ def cub_order(x: Any, add: Add, warps: int, items: int) -> Any:
         offset, carry = add(before, carry), add(carry, total)
         done.append(add(value, offset[:, :, None]))
     return np.concatenate([part.ravel() for part in done])[: x.size]
+
+
+def split_order(x: Any, add: Add, warps: int, items: int, phases: int, offset: int = 0) -> Any:
+    """Scan a row as CTAs of `warps` warps do, `phases` chunks each; its first element is `offset` past a vector."""
+    part = phases * warps * LANES * items
+    padded = np.zeros(-(-(x.size + offset) // part) * part, x.dtype)
+    padded[offset : offset + x.size] = x
+    alone = [original_order(padded[first : first + part], add, warps, items) for first in range(0, padded.size, part)]
+    done = []
+    for number, scanned in enumerate(alone):
+        earlier = _sum_earlier([one[-1] for one in alone[:number]], add, warps)
+        done.append(scanned if number == 0 else add(scanned, earlier))
+    return np.concatenate(done)[offset : offset + x.size]
+
+
+def _sum_earlier(totals: list[Any], add: Add, warps: int) -> Any:
+    """Add the sums of earlier parts: those of a thread in turn, 32 threads by butterflies, warps in turn."""
+    zero = totals[0].dtype.type(0) if totals else 0
+    threads = warps * LANES
+    mine = np.full(threads, zero)
+    for first in range(0, len(totals), threads):
+        row = np.array(totals[first : first + threads])
+        mine[: row.size] = add(mine[: row.size], row)
+    by_warp = mine.reshape(warps, LANES)
+    for distance in (16, 8, 4, 2, 1):
+        by_warp = add(by_warp, by_warp[:, np.arange(LANES) ^ distance])
+    total = by_warp[0, 0]
+    for warp in range(1, min(warps, -(-len(totals) // LANES))):
+        total = add(total, by_warp[warp, 0])
+    return total
 
 
 def _chunks(x: Any, warps: int, items: int, offset: int) -> Any:

@@ -5,11 +5,12 @@ import pytest
 
 from kernels.dtypes import STORAGE
 from kernels.launch import row_split
-from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
+from kernels.recipes import RECIPES, SPLIT, Recipe, recipe
 from kernels.reference import chain
-from tests.kernels.orders import cub_order, deeper, original_order
+from tests.kernels.orders import cub_order, deeper, original_order, split_order
 
 ORIGINAL_SCAN = recipe("scan.original")
+SPLITS = tuple(row for row in RECIPES if row.role == SPLIT)
 CUBS = tuple(row for row in RECIPES if row.template == "scan_cub.cu")
 WIDTHS = (
     *(1, 2, 8, 9, 255, 256, 257, 512, 513, 1000, 1024, 1025, 2047, 2303, 2304),
@@ -25,7 +26,7 @@ def zeros(width: int) -> np.ndarray:
 @pytest.mark.parametrize("rows", [1, 100, 300, 1000, 3000, 100_000])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_originals_depth_stays_within_its_chain(rows: int, width: int) -> None:
-    warps, _ = row_split(ORIGINAL_SCAN, rows, width, 132)
+    warps = row_split(ORIGINAL_SCAN, rows, width, 132).warps
     bound = chain(ORIGINAL_SCAN, width)
     for offset in sorted({0, *(16 // kind.bytes - 1 for kind in STORAGE.values())}):
         depth = original_order(zeros(width), deeper, warps, ORIGINAL_SCAN.items, offset)
@@ -40,13 +41,28 @@ def test_the_block_scans_depth_stays_within_its_chain(row: Recipe, chunks: int) 
     assert depth.max() <= chain(row, width)
 
 
+@pytest.mark.parametrize("row", SPLITS, ids=lambda row: row.id)
+@pytest.mark.parametrize("width", [2049, 8193, 50257, 131072, 1048576, 4194304])
+@pytest.mark.parametrize("offset", [0, 3, 7])
+def test_the_split_scans_depth_stays_within_its_chain(row: Recipe, width: int, offset: int) -> None:
+    depth = split_order(zeros(width), deeper, row.threads // 32, row.items, row.phases, offset)
+    assert depth.max() <= chain(row, width)
+
+
+# The order of addition of a row, by the template of a recipe.
+ORDERS = {
+    "scan_original.cu": lambda row, width, warps: original_order(zeros(width), deeper, warps, row.items),
+    "scan_cub.cu": lambda row, width, warps: cub_order(zeros(width), deeper, warps, row.items),
+    "scan_split.cu": lambda row, width, warps: split_order(zeros(width), deeper, warps, row.items, row.phases),
+}
+
+
 @pytest.mark.parametrize("row", RECIPES, ids=lambda row: row.id)
 def test_a_chain_is_no_looser_than_a_few_additions_where_rows_are_long(row: Recipe) -> None:
     """A bound that is far above the order it bounds would pass kernels that add in a worse one."""
     width = 131072
-    warps = min(row_split(row, rows, width, 132)[0] for rows in (1, 2**20))
-    order = original_order if row.role == ORIGINAL else cub_order
-    depth = order(zeros(width), deeper, warps, row.items).max()
+    warps = min(row_split(row, rows, width, 132).warps for rows in (1, 2**20))
+    depth = ORDERS[row.template](row, width, warps).max()
     assert chain(row, width) - depth <= 8
 
 

@@ -7,11 +7,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.launch import MAX_GRID, launch_shape, row_split
-from kernels.recipes import ORIGINAL, RECIPES, recipe
+from kernels.launch import MAX_GRID, RowSplit, launch_shape, row_split
+from kernels.recipes import RECIPE, RECIPES, SPLIT, Recipe, recipe
 from kernels.source import device_file
 
 ORIGINAL_SCAN = recipe("scan.original")
+SPLITS = tuple(row for row in RECIPES if row.role == SPLIT)
 ROWS = st.one_of(st.integers(1, 4096), st.integers(1, 2**47))
 WIDTHS = st.one_of(st.integers(1, 8192), st.integers(1, 2**30))
 SMS = st.integers(1, 256)
@@ -32,16 +33,27 @@ def test_the_originals_ctas_take_every_row_at_once_or_in_turns(rows: int, width:
 
 @given(ROWS, WIDTHS, SMS)
 def test_the_ctas_of_every_other_recipe_cover_the_rows_exactly_once(rows: int, width: int, sm_count: int) -> None:
-    for row in (row for row in RECIPES if row.role != ORIGINAL):
+    for row in (row for row in RECIPES if row.role == RECIPE):
         shape = launch_shape(row, rows, width, sm_count)
         assert shape.threads == row.threads
         assert (shape.ctas - 1) * row.rows_per_cta < rows <= shape.ctas * row.rows_per_cta
 
 
+@given(st.integers(1, 4096), WIDTHS, st.sampled_from(SPLITS), st.integers(0, 7))
+def test_the_parts_of_a_split_row_cover_it_whatever_its_offset(rows: int, width: int, row: Recipe, offset: int) -> None:
+    shape = launch_shape(row, rows, width, 132)
+    (parts,) = shape.extra
+    part = row.threads * row.items * row.phases
+    assert shape.ctas == rows * parts
+    assert parts * part >= width + offset, "a part begins up to seven elements before the row"
+    assert (parts - 2) * part < width, "at most one part has nothing to do"
+    assert shape.workspace_bytes == 8 * (1 + shape.ctas)
+
+
 @given(WIDTHS, SMS, st.integers(1, 2**30), st.integers(1, 2**30))
 def test_more_rows_never_take_more_warps_a_row(width: int, sm_count: int, some: int, more: int) -> None:
     fewer, many = sorted((some, more))
-    warps = [row_split(ORIGINAL_SCAN, rows, width, sm_count)[0] for rows in (fewer, many)]
+    warps = [row_split(ORIGINAL_SCAN, rows, width, sm_count).warps for rows in (fewer, many)]
     assert warps[0] >= warps[1]
 
 
@@ -60,14 +72,17 @@ def test_the_form_that_a_launch_names_is_the_split_that_the_kernel_has_there(
     rows: int, width: int, sm_count: int
 ) -> None:
     (form,) = launch_shape(ORIGINAL_SCAN, rows, width, sm_count).extra
-    assert forms()[form] == row_split(ORIGINAL_SCAN, rows, width, sm_count)
+    split = row_split(ORIGINAL_SCAN, rows, width, sm_count)
+    assert forms()[form] == (split.warps, split.phases)
 
 
 def test_a_split_of_many_launches_is_that_of_each() -> None:
     rows, widths = np.array([1, 131, 132, 133, 300, 2113, 100_000]), np.array([1, 256, 513, 1024, 1025, 2304, 2305])
-    warps, phases = row_split(ORIGINAL_SCAN, rows, widths, 132)
-    one_by_one = [row_split(ORIGINAL_SCAN, int(r), int(w), 132) for r, w in zip(rows, widths, strict=True)]
-    assert list(zip(warps.tolist(), phases.tolist(), strict=True)) == one_by_one
+    for row in (ORIGINAL_SCAN, *SPLITS):
+        split = row_split(row, rows, widths, 132)
+        many = zip(*np.broadcast_arrays(split.warps, split.phases, split.ctas), strict=True)
+        one_by_one = [row_split(row, int(r), int(w), 132) for r, w in zip(rows, widths, strict=True)]
+        assert [RowSplit(*map(int, each)) for each in many] == one_by_one
 
 
 def test_every_form_is_used() -> None:

@@ -86,4 +86,5 @@ def profile_priced_by(schema_id: str, *coefficients: float) -> Profile:
     return profile_from_document(document)
 
 
+ALL_PROVED = (128, 16384)  # rows and width at which every recipe of the form is proved
 SCAN_IDS = [row.id for row in RECIPES if row.form == "prefix.sum" and row.role != ORIGINAL]

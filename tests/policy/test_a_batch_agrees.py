@@ -18,7 +18,7 @@ from features.workload import Workload
 from features.workloads import workloads
 from kernels.dtypes import STORAGE
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipes import ORIGINAL, SPLIT, Recipe, recipes_of
 from kernels.target import Target
 from policy.batch import Choices, select_batch
 from policy.catalogue import ReceiptSource, recorded
@@ -42,6 +42,8 @@ NARROW = profile_with(
 
 
 SECOND = profile_priced_by("scan/2", 1.7, 21.3, 3.1, 7.7, 0.3, 0.07, 0.011, 0.0003, 0.00007)
+THIRD = profile_priced_by("scan/3", 1.9, 19.1, 2.3, 0.0017, 0.13, 0.0007, 0.011, 0.0003, 0.00007)
+UNPROVED = 1501  # a width at which the original alone is proved
 
 
 def one_by_one(
@@ -63,7 +65,7 @@ def spill(receipt: Any) -> Any:
 @given(
     geometries=GEOMETRIES,
     dtype=st.sampled_from(list(STORAGE)),
-    profile=st.sampled_from([MADE, CLOSE, NARROW, SECOND]),
+    profile=st.sampled_from([MADE, CLOSE, NARROW, SECOND, THIRD]),
     receipts=st.sampled_from([None, spill, lambda receipt: None]),
     target=st.sampled_from([H200, H200, H200, evolve(H200, sm_count=114)]),
     alignment=st.sampled_from([16, 16, 4]),
@@ -90,10 +92,20 @@ def test_a_batch_decides_as_one_request_does(
     one_by_one(choices, each, target, profile, source)
 
 
+def test_a_split_of_few_wide_rows_is_chosen_in_a_batch_too() -> None:
+    """As it is in one request; many short rows are not split."""
+    batch = workloads(scan("float16"), [1, 2, 8192], [2**20, 400001, 1024])
+    choices = select_batch(batch, H200, THIRD, recorded(THIRD))
+    one_by_one(choices, [batch.at(i) for i in range(len(batch))], H200, THIRD, recorded(THIRD))
+    roles = [choices.recipes[i].role for i in choices.chosen]
+    assert roles[:2] == [SPLIT, SPLIT]
+    assert roles[2] != SPLIT
+
+
 @pytest.mark.parametrize("profile", [profile_with(fits=[]), profile_with(fits=[], receipts=[])])
 def test_a_batch_without_a_fit_keeps_the_original(profile: Profile) -> None:
     """As one request does."""
-    batch = workloads(scan("float16"), [128, 128], [8192, 3584])
+    batch = workloads(scan("float16"), [128, 128], [8192, UNPROVED])
     choices = select_batch(batch, H200, profile, recorded(MADE))
     one_by_one(choices, [batch.at(0), batch.at(1)], H200, profile, recorded(MADE))
     assert list(choices.reasons) == ["no_fit", "no_proved_recipe"]
@@ -106,7 +118,7 @@ def test_an_original_of_unknown_capacity_is_kept(capacity: int | None) -> None:
     def source(recipe: Recipe, dtype: str) -> Receipt:
         return made_receipt(recipe, dtype, **({"resident_ctas_per_sm": capacity} if recipe.role == ORIGINAL else {}))
 
-    batch = workloads(scan("float16"), [128, 128], [8192, 3584])
+    batch = workloads(scan("float16"), [128, 128], [8192, UNPROVED])
     choices = select_batch(batch, H200, SECOND, source)
     one_by_one(choices, [batch.at(0), batch.at(1)], H200, SECOND, source)
     assert list(choices.reasons) == ["original_unknown", "no_proved_recipe"]
@@ -124,7 +136,7 @@ def test_an_empty_batch_is_no_error() -> None:
     """There is nothing to decide."""
     choices = select_batch(workloads(scan("float16"), [], []), H200, MADE, recorded(MADE))
     assert choices.chosen.shape == choices.reasons.shape == (0,)
-    assert choices.scores_us.shape == (5, 0)
+    assert choices.scores_us.shape == (len(recipes_of("prefix.sum")), 0)
 
 
 def test_a_program_that_nobody_runs_is_an_error() -> None:

@@ -7,17 +7,18 @@ from attrs import evolve
 
 from policy.errors import RequestError
 from tests.made import H200
-from tests.policy.cases import SCAN_IDS, ask, profile_priced_by, profile_with, with_receipts
+from tests.policy.cases import ALL_PROVED, SCAN_IDS, ask, profile_priced_by, profile_with, with_receipts
 
 
 @pytest.mark.parametrize("recipe_id", ["scan.original", *SCAN_IDS])
 def test_a_legal_recipe_is_forced(recipe_id: str) -> None:
     """Whether the policy would take it or not, the pick of the policy included."""
-    policy, forced = ask(128, 8192), ask(128, 8192, forced=recipe_id)
+    profile = profile_priced_by("scan/3", 0.5, 30.0, 0.01)
+    policy, forced = (ask(*ALL_PROVED, profile=profile, forced=named) for named in (None, recipe_id))
     decision = forced.decision
     assert (decision.recipe, decision.reason) == (recipe_id, "forced")
     assert (decision.policy_recipe, decision.policy_reason) == (policy.decision.recipe, "admitted")
-    assert decision.score_us == policy.candidate(recipe_id).score_us
+    assert decision.score_us == policy.candidate(recipe_id).score_us is not None
     assert decision.original_score_us == policy.decision.original_score_us
     assert (decision.runner_up, decision.runner_up_score_us) == (None, None)
     assert forced.facts["candidates"] == policy.facts["candidates"]
@@ -38,6 +39,8 @@ def test_a_recipe_that_is_not_proved_is_an_error() -> None:
     """With the fact that failed."""
     with pytest.raises(RequestError, match=r"scan\.cub1024 is not legal here: width 4096 is less than 8192"):
         ask(128, 4096, forced="scan.cub1024")
+    with pytest.raises(RequestError, match=r"scan\.split8192 is not legal here: width 8192 is not more than the 8192"):
+        ask(128, 8192, forced="scan.split8192")
 
 
 def test_a_recipe_without_a_clean_receipt_is_an_error() -> None:

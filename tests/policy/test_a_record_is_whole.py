@@ -10,10 +10,11 @@ import pytest
 import rfc8785
 from attrs import evolve
 
+from features.schemas import SCHEMAS
 from kernels.identity import canonical_json
 from policy.selection import Selection
 from tests.made import H200
-from tests.policy.cases import ask, profile_with, with_receipts
+from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 CASES: dict[str, Selection] = {
     "admitted": ask(128, 8192),
@@ -28,6 +29,8 @@ CASES: dict[str, Selection] = {
     "forced": ask(128, 8192, forced="scan.cub128"),
     "great numbers": ask(128, 8192, profile=profile_with(recipe=[1e21, 1e16, 0.0, 0.0], original=[1e22, 0.0, 0.0])),
     "by pitch": ask(4, 1024, strides=(1032, 1), alignment_bytes=64, numerics="any"),
+    "every recipe scored": ask(128, 16384, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
+    "rows that are split": ask(1, 50257, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
 }
 each = pytest.mark.parametrize("chosen", CASES.values(), ids=CASES)
 
@@ -49,11 +52,16 @@ def test_anyone_can_recompute_the_id(chosen: Selection) -> None:
 def test_every_recipe_is_accounted_for(chosen: Selection) -> None:
     """By a proof or a refusal, and, where proved, by a receipt or an exclusion, features and a score."""
     found = {candidate["recipe"]: candidate for candidate in chosen.facts["candidates"]}
-    assert list(found) == ["scan.original", "scan.cub128", "scan.cub256", "scan.cub512", "scan.cub1024"]
+    cubs, splits = ("cub128", "cub256", "cub512", "cub1024"), ("split2048", "split4096", "split8192")
+    assert list(found) == ["scan.original", *(f"scan.{name}" for name in (*cubs, *splits))]
+    schema = SCHEMAS.get(chosen.facts["provenance"]["feature_schema"])
     for candidate in found.values():
         assert candidate["proved"] == (candidate["proof"] is not None) == (candidate["refused"] is None)
         assert candidate["eligible"] <= (candidate["score_us"] is not None)
-        assert (candidate["score_us"] is None) or len(candidate["features"]) in (3, 4)
+        if candidate["score_us"] is not None:
+            assert schema is not None
+            columns = [(feature.name, feature.unit) for feature in schema.roles[candidate["role"]]]
+            assert [(feature["name"], feature["unit"]) for feature in candidate["features"]] == columns
         assert all(set(feature) == {"name", "value", "unit"} for feature in candidate["features"])
         if not candidate["proved"]:
             assert candidate["receipt"] is candidate["excluded"] is candidate["score_us"] is None

@@ -43,9 +43,9 @@ def _excluded(**asked: Any) -> str:
     return found.code
 
 
-def refuses(shape: tuple[int, ...], **layout: Any) -> Callable[[], str]:
-    """Return why scan.cub128 is refused."""
-    return lambda: _refused(workload("scan", shape, "float16", **layout))
+def refuses(shape: tuple[int, ...], recipe_id: str = "scan.cub128", **layout: Any) -> Callable[[], str]:
+    """Return why a recipe is refused."""
+    return lambda: _refused(workload("scan", shape, "float16", **layout), recipe_id)
 
 
 def program(expression: Any) -> Callable[[], str]:
@@ -53,8 +53,8 @@ def program(expression: Any) -> Callable[[], str]:
     return lambda: _refused(Workload(Program(Store(expression, "float16")), 4, 1024, 1024))
 
 
-def _refused(work: Workload) -> str:
-    verdict = prove(work, recipe("scan.cub128"))
+def _refused(work: Workload, recipe_id: str = "scan.cub128") -> str:
+    verdict = prove(work, recipe(recipe_id))
     assert isinstance(verdict, Refused)
     return verdict.code
 
@@ -109,6 +109,7 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (REQUEST, "index_overflow"): rejects((2**48,)),
     (CANDIDATE, "width_not_divisible"): refuses((4, 1025)),
     (CANDIDATE, "width_too_small"): refuses((4, 513)),
+    (CANDIDATE, "too_many_parts"): refuses((4097, 4096), "scan.split2048"),
     (CANDIDATE, "misaligned"): refuses((4, 1024), alignment_bytes=8),
     (CANDIDATE, "index_overflow"): refuses((2**31, 1024)),
     (CANDIDATE, "empty"): refuses((0, 1024)),

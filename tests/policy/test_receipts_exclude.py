@@ -14,7 +14,7 @@ from policy.catalogue import Catalogue, recorded, shipped_catalogue
 from policy.errors import PolicyError
 from policy.selection import Selection
 from tests.made import made_profile, made_receipt
-from tests.policy.cases import SCAN_IDS, ask, profile_with, with_receipts
+from tests.policy.cases import ALL_PROVED, SCAN_IDS, ask, profile_with, with_receipts
 
 
 def excluded(chosen: Selection, code: str, said: str = "") -> None:
@@ -23,7 +23,7 @@ def excluded(chosen: Selection, code: str, said: str = "") -> None:
         candidate = chosen.candidate(recipe_id)
         assert candidate.excluded is not None
         assert candidate.excluded.code == code
-        assert said in candidate.excluded.fact
+        assert said.format(recipe=recipe_id) in candidate.excluded.fact
         assert candidate.score_us is None
         assert candidate.features == ()
     assert (chosen.decision.recipe, chosen.decision.reason) == ("scan.original", "no_eligible_recipe")
@@ -32,15 +32,16 @@ def excluded(chosen: Selection, code: str, said: str = "") -> None:
 @pytest.mark.parametrize("name", [*RESOURCES, "cubin"])
 def test_an_unknown_fact_excludes(name: str) -> None:
     """Whichever it is, and the stored receipt still says null."""
-    chosen = ask(128, 8192, receipts=with_receipts(lambda receipt: evolve(receipt, **{name: None})))
-    excluded(chosen, "resource_unknown", f"{name} of scan.cub")
+    chosen = ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: evolve(receipt, **{name: None})))
+    excluded(chosen, "resource_unknown", f"{name} of {{recipe}} is unknown")
     stored = chosen.facts["candidates"][1]["receipt"]
     assert stored[name] is None
 
 
 def test_a_missing_receipt_excludes() -> None:
     """No receipt, no resources."""
-    excluded(ask(128, 8192, receipts=with_receipts(lambda receipt: None)), "resource_unknown", "there is no receipt")
+    chosen = ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: None))
+    excluded(chosen, "resource_unknown", "there is no receipt of {recipe} ")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_a_missing_receipt_excludes() -> None:
 )
 def test_a_receipt_that_cannot_be_trusted_excludes(changes: dict[str, Any], code: str, said: str) -> None:
     """Failed, spilling, unfit, of another kernel, or at odds with launch and target."""
-    excluded(ask(128, 8192, receipts=with_receipts(lambda receipt: evolve(receipt, **changes))), code, said)
+    excluded(ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: evolve(receipt, **changes))), code, said)
 
 
 @pytest.mark.parametrize("changes", [{"registers": 33}, {"resident_ctas_per_sm": 17}], ids=["registers", "threads"])
@@ -112,7 +113,9 @@ def test_a_live_receipt_must_be_of_the_profiles_kernel() -> None:
         return shipped_catalogue().identity(recipe, dtype) if recipe.role == ORIGINAL else new
 
     live = with_receipts(lambda receipt: evolve(receipt, source=new.source, options=new.options))
-    excluded(ask(128, 8192, receipts=live, catalogue=Catalogue("3" * 64, identity)), "source_changed", "the profile's")
+    excluded(
+        ask(*ALL_PROVED, receipts=live, catalogue=Catalogue("3" * 64, identity)), "source_changed", "the profile's"
+    )
 
 
 def test_an_original_that_cannot_be_compiled_is_an_error() -> None:

@@ -8,12 +8,13 @@ import pytest
 from attrs import evolve
 
 from features.errors import Refused
-from kernels.recipes import ORIGINAL
+from features.proof import Proved
+from kernels.recipes import ORIGINAL, SPLIT
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
 from policy.profile import profile_from_document
 from tests.made import H200, made_document
-from tests.policy.cases import ask, profile_with, with_receipts
+from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
 OTHER_TARGET = {"target": evolve(H200, sm_count=114)}
@@ -33,8 +34,8 @@ DEAR = {"profile": profile_with(recipe=[1e6, 0.0, 0.0, 0.0])}
 
 # Each case has every fault of the cases below it that can stand beside its own.
 CASES: dict[str, tuple[int, dict[str, Any], str]] = {
-    "proof before target": (3584, {**OTHER_TARGET, **NO_FIT, **UNCLEAN}, "no_proved_recipe"),
-    "proof before domain": (3584, ORIGINAL_OUTSIDE, "no_proved_recipe"),
+    "proof before target": (1501, {**OTHER_TARGET, **NO_FIT, **UNCLEAN}, "no_proved_recipe"),
+    "proof before domain": (1501, ORIGINAL_OUTSIDE, "no_proved_recipe"),
     "target before fit": (8192, {**OTHER_TARGET, **NO_FIT, **CHANGED, **UNCLEAN}, "target_mismatch"),
     "fit before original": (8192, {**NO_FIT, **CHANGED, **UNCLEAN}, "no_fit"),
     "original before receipts": (8192, {**CHANGED, **UNCLEAN, **ORIGINAL_OUTSIDE}, "original_changed"),
@@ -97,6 +98,22 @@ def test_a_role_without_coefficients_is_not_priced() -> None:
     chosen = ask(128, 8192, profile=profile_from_document(document))
     assert chosen.decision.reason == "no_eligible_recipe"
     assert {c.excluded.code for c in chosen.candidates if c.excluded} == {"no_fit"}
+
+
+def test_a_role_that_the_schema_does_not_price_is_not_scored() -> None:
+    """scan/1 knows no recipe that splits rows: each is proved and clean, and says that nothing prices it."""
+    early, late = ask(1, 50257), ask(1, 50257, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01))
+    assert (early.decision.recipe, early.decision.reason) == ("scan.original", "no_eligible_recipe")
+    splits = [c for c in early.candidates if c.recipe.role == SPLIT]
+    assert len(splits) == 3
+    for candidate in splits:
+        assert isinstance(candidate.proof, Proved)
+        assert candidate.excluded is not None
+        assert candidate.excluded.code == "no_fit"
+        assert candidate.recipe.id in candidate.excluded.fact
+        assert candidate.score_us is None
+        assert late.candidate(candidate.recipe.id).eligible
+    assert late.decision.reason == "admitted"
 
 
 def test_a_dtype_without_a_block_has_no_fit() -> None:

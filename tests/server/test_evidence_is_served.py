@@ -12,6 +12,7 @@ import pytest
 from calibration import packet
 from calibration.packet import pack
 from kernels.identity import digest
+from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 from policy.profile import profile_from_document
 from server.importing import import_packet
 from server.profiles import profile_nodes
@@ -76,8 +77,10 @@ def test_the_imported_profile_answers(answer: dict[str, Any], held: packet.Packe
 def test_each_candidate_leads_to_its_receipt(service: TestClient, answer: dict[str, Any]) -> None:
     """By its recipe's name, outside the facts that the id is the digest of."""
     links = {name: address for name, address in answer["links"].items() if name.startswith("receipt ")}
-    assert list(links) == [f"receipt {candidate['recipe']}" for candidate in answer["candidates"]]
-    for candidate, address in zip(answer["candidates"], links.values(), strict=True):
+    proved = [candidate for candidate in answer["candidates"] if candidate["proved"]]
+    assert {candidate["role"] for candidate in proved} == {ORIGINAL, RECIPE, SPLIT}
+    assert list(links) == [f"receipt {candidate['recipe']}" for candidate in proved]
+    for candidate, address in zip(proved, links.values(), strict=True):
         assert document(service, address) == candidate["receipt"]
 
 

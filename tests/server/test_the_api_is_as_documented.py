@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kernels.recipes import ORIGINAL, RECIPE, SPLIT
+from policy.reasons import REASONS
 from server.app import all_routes
 from tests.server.service import QUESTION, TestClient, fresh, serving
 
@@ -83,8 +85,12 @@ def test_catalogue(service: TestClient) -> None:
     recipes = service.get("/v1/recipes").json()
     schemas = [schema for row in recipes["items"] for schema in row["feature_schemas"]]
     assert all(f["unit"] and f["formula"] for schema in schemas for f in schema["features"])
+    assert all(row["feature_schemas"] for row in recipes["items"]), "a recipe that no schema prices"
+    assert {row["role"] for row in recipes["items"]} == {ORIGINAL, RECIPE, SPLIT}
     assert all(proof["meaning"] for row in recipes["items"] for proof in row["proofs"])
-    assert all(row["meaning"] and row["remedy"] for row in service.get("/v1/reasons").json()["items"])
+    reasons = service.get("/v1/reasons").json()["items"]
+    assert all(row["meaning"] and row["remedy"] for row in reasons)
+    assert {row["code"] for row in reasons} == set(REASONS)
 
 
 def test_lists_are_filtered_and_paged(service: TestClient) -> None:
