@@ -189,13 +189,6 @@ _SCAN_SPLIT = (
         "ceil(C / S) f (T / w)^2",
         lambda p: _ctas_per_sm(p) * p.row_phases * p.row_warps * p.row_warps,
     ),
-    Feature(
-        "earlier_parts",
-        "parts",
-        "sums of earlier parts that a thread of a row's last CTA waits for",
-        "ceil(K / T)",
-        lambda p: ceil_div(p.row_parts, p.threads),
-    ),
 )
 SCAN_3 = Schema(
     id="scan/3",

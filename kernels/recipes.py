@@ -47,7 +47,7 @@ class Recipe:
         where several CTAs share a row.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
-    rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta).
+    rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row.
     proofs : names of the proofs that make it legal, in the order in which they are tried.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
     phases : chunks of threads x items elements that share one block scan.

@@ -23,7 +23,7 @@ namespace {
 constexpr int phases = ROWSMITH_PHASES;
 constexpr int warps = threads / 32;
 constexpr int chunk = threads * items;
-constexpr unsigned int turns = 1024; // two would do; kernels/launch.py keeps the grid below 2^32 / turns
+constexpr unsigned int turns = 1024; // two would do; the proof of parts keeps the grid far below 2^32 / turns
 
 using Word = unsigned long long; // the turn above, the bits of an FP32 sum below
 

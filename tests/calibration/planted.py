@@ -61,7 +61,6 @@ PLANTED: dict[str, dict[str, float]] = {
         "numbered": 0.004,
         "busiest_chunks": 0.25,
         "warp_totals": 0.004,
-        "earlier_parts": 0.5,
     },
 }
 SAMPLES = 25

@@ -1,7 +1,7 @@
 """The vectors of schema scan/3 for rows that are split over CTAs, each worked out by hand from the published formulas.
 
 K = ceil((N + 7) / (8 T f)) CTAs share a row, C = R K; traffic X = 2 b R N / (S 2^20), F = 1 if 2 b R N > 0.75 L2;
-[1, X, F X, C, ceil(C / S) f, ceil(C / S) f (T / w)^2, ceil(K / T)]. On an H200 S = 132 and 0.75 L2 = 47185920 bytes.
+[1, X, F X, C, ceil(C / S) f, ceil(C / S) f (T / w)^2]. On an H200 S = 132 and 0.75 L2 = 47185920 bytes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from tests.made import H200
 
 MIB = 2**20
 
-# (rows, width, dtype, recipe, S), bytes 2 b R N, F, and [C, ceil(C / S) f, ceil(C / S) f (T / w)^2, ceil(K / T)].
+# (rows, width, dtype, recipe, S), bytes 2 b R N, F, and [C, ceil(C / S) f, ceil(C / S) f (T / w)^2].
 VECTORS = {
     # T = 256, f = 1. K = ceil(1048583 / 2048) = ceil(512.004) = 513; C = 513; ceil(513 / 132) = 4 on the busiest SM:
-    # 4 * 1, 4 * 8^2; ceil(513 / 256) = 3. 4194304 bytes stay in L2.
-    "one wide row": ((1, 1048576, "float16", "scan.split2048", 132), 4194304, 0, (513, 4, 256, 3)),
-    # T = 512, f = 2. K = ceil(16391 / 8192) = 3; C = 128 * 3 = 384; ceil(384 / 132) = 3: 3 * 2, 3 * 2 * 16^2; 1.
-    "every recipe is legal": ((128, 16384, "float16", "scan.split8192", 132), 8388608, 0, (384, 6, 1536, 1)),
-    # T = 256, f = 2. K = ceil(50264 / 4096) = ceil(12.27) = 13; C = 3 * 13 = 39, each on an SM: 2, 2 * 8^2; 1.
+    # 4 * 1, 4 * 8^2. 4194304 bytes stay in L2.
+    "one wide row": ((1, 1048576, "float16", "scan.split2048", 132), 4194304, 0, (513, 4, 256)),
+    # T = 512, f = 2. K = ceil(16391 / 8192) = 3; C = 128 * 3 = 384; ceil(384 / 132) = 3: 3 * 2, 3 * 2 * 16^2.
+    "every recipe is legal": ((128, 16384, "float16", "scan.split8192", 132), 8388608, 0, (384, 6, 1536)),
+    # T = 256, f = 2. K = ceil(50264 / 4096) = ceil(12.27) = 13; C = 3 * 13 = 39, each on an SM: 2, 2 * 8^2.
     # FP32: 8 bytes an element, 8 * 3 * 50257.
-    "vocabulary, float32": ((3, 50257, "float32", "scan.split4096", 132), 1206168, 0, (39, 2, 128, 1)),
+    "vocabulary, float32": ((3, 50257, "float32", "scan.split4096", 132), 1206168, 0, (39, 2, 128)),
     # One element more than a part. K = ceil(2056 / 2048) = 2; C = 4096 * 2 = 8192, the most there may be;
-    # ceil(8192 / 132) = ceil(62.06) = 63: 63, 63 * 64; 1. BF16: 4 * 4096 * 2049 bytes.
-    "the most CTAs": ((4096, 2049, "bfloat16", "scan.split2048", 132), 33570816, 0, (8192, 63, 4032, 1)),
-    # K = ceil(131079 / 8192) = ceil(16.0009) = 17; C = 100 * 17 = 1700; ceil(1700 / 132) = 13: 26, 26 * 256; 1.
+    # ceil(8192 / 132) = ceil(62.06) = 63: 63, 63 * 64. BF16: 4 * 4096 * 2049 bytes.
+    "the most CTAs": ((4096, 2049, "bfloat16", "scan.split2048", 132), 33570816, 0, (8192, 63, 4032)),
+    # K = ceil(131079 / 8192) = ceil(16.0009) = 17; C = 100 * 17 = 1700; ceil(1700 / 132) = 13: 26, 26 * 256.
     # 8 * 100 * 131072 = 104857600 bytes are more than 47185920: F = 1.
-    "far, float32": ((100, 131072, "float32", "scan.split8192", 132), 104857600, 1, (1700, 26, 6656, 1)),
-    # 114 SMs. K = ceil(20008 / 4096) = 5; C = 23 * 5 = 115, one more than there are SMs: 2 * 2, 4 * 64; 1.
-    "another SM count": ((23, 20001, "bfloat16", "scan.split4096", 114), 1840092, 0, (115, 4, 256, 1)),
-    # K = ceil((2097145 + 7) / 4096) = 512 exactly; ceil(512 / 256) = 2. C = 512: ceil(512 / 132) = 4: 8, 8 * 64.
-    "a row of whole parts": ((1, 2097145, "float16", "scan.split4096", 132), 8388580, 0, (512, 8, 512, 2)),
+    "far, float32": ((100, 131072, "float32", "scan.split8192", 132), 104857600, 1, (1700, 26, 6656)),
+    # 114 SMs. K = ceil(20008 / 4096) = 5; C = 23 * 5 = 115, one more than there are SMs: 2 * 2, 4 * 64.
+    "another SM count": ((23, 20001, "bfloat16", "scan.split4096", 114), 1840092, 0, (115, 4, 256)),
+    # K = ceil((2097145 + 7) / 4096) = 512 exactly. C = 512: ceil(512 / 132) = 4: 8, 8 * 64.
+    "a row of whole parts": ((1, 2097145, "float16", "scan.split4096", 132), 8388580, 0, (512, 8, 512)),
 }
 Case = tuple[int, int, str, str, int]
 
