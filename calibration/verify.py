@@ -81,6 +81,8 @@ def _other_plan(contents: Contents) -> Iterator[str]:
             dtypes=plan.dtypes,
             regime=plan.regime,
             max_elements=plan.max_elements,
+            inventory_name=plan.inventory,
+            inventory_seed=plan.inventory_seed,
         )
     except _FAILURES as error:
         yield f"this release cannot draw the plan of seed {plan.seed} again ({error}): its points were taken as given"

@@ -1,0 +1,189 @@
+"""Drawing a plan's geometries from the committed tables: numbers that look random and depend on seed and name alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
+
+from attrs import evolve, frozen
+
+from calibration.planned import Planned
+from calibration.rotation import COLD, COLD_FOOTPRINT_BYTES, pairs_needed
+from calibration.strata import ELEMENTS, ElementStratum, Grid, RowStratum, WidthStratum
+from kernels.dtypes import storage
+
+# Input, output, the original's output to compare with, and room for guards and the chunked reference.
+BUFFERS = 4
+# The same beyond the pairs of a cold geometry, each of which is an input, an output and a copy's target.
+COLD_BUFFERS = 2
+# An inventory keeps this far from the ends of what training spans, so that every feature of it lies inside.
+MARGIN = 2
+
+Key = tuple[str, str, int, int]
+
+
+@frozen
+class Limits:
+    """What fits one geometry: memory, elements, and in the cold regime a footprint that rotation can keep out of L2."""
+
+    sm_count: int
+    l2_bytes: int
+    memory_bytes: int
+    max_elements: int
+    regime: str
+
+    def fits(self, rows: int, width: int, dtype: str, margin: int = 1) -> bool:
+        """Return whether a geometry may be measured; `margin` keeps it away from both ends."""
+        tensor_bytes = rows * width * storage(dtype).bytes
+        tensors = BUFFERS
+        if self.regime == COLD:
+            if 2 * tensor_bytes < margin * COLD_FOOTPRINT_BYTES:
+                return False
+            tensors = 3 * pairs_needed(self.regime, 2 * tensor_bytes, self.l2_bytes) + COLD_BUFFERS
+        return rows * width <= self.max_elements // margin and tensors * tensor_bytes <= self.memory_bytes
+
+
+def training(op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits) -> tuple[Planned, ...]:
+    """Return the training geometries of an op, dtype by dtype."""
+    reserved = {planned.key for planned in _named(op, grid, limits)}
+    return tuple(
+        planned
+        for turn, dtype in enumerate(dtypes)
+        for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved)
+    )
+
+
+def _training(
+    op: str,
+    dtype: str,
+    turn: int,
+    dtypes: Sequence[str],
+    grid: Grid,
+    seed: int,
+    limits: Limits,
+    reserved: set[Key],
+) -> Iterator[Planned]:
+    """Spread the picks of every width over the row counts used least so far; add the corners of the domain."""
+    used: dict[int, int] = dict.fromkeys(grid.training_rows(limits.sm_count), 0)
+    for place, width in enumerate(reversed(grid.widths)):
+        possible = [r for r in used if limits.fits(r, width, dtype) and (op, dtype, r, width) not in reserved]
+        if not possible:
+            continue
+        corners = {possible[0]} if width == min(grid.widths) else set()
+        if place % len(dtypes) == turn:
+            corners.add(possible[-1])
+        if width in grid.spans:
+            corners |= {possible[0], possible[-1]}
+        others = [rows for rows in possible if rows not in corners]
+        others.sort(key=lambda rows, width=width: (used[rows], draw(seed, op, dtype, rows, width)))  # type: ignore[misc]
+        for rows in sorted(corners | set(others[: grid.picks])):
+            used[rows] += 1
+            yield Planned(op, dtype, rows, width, {"set": "training"})
+
+
+def inventory(
+    op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, trained: Iterable[Planned]
+) -> tuple[Planned, ...]:
+    """Return the inventory of an op: the named geometries, then every element stratum alike; peers where they join."""
+    named = tuple(_named(op, grid, limits))
+    taken = {planned.key for planned in (*trained, *named)}
+    drawn = tuple(_inventory(op, dtypes, grid, seed, limits, taken))
+    return (*named, *_with_peers(drawn, grid.peers, seed))
+
+
+def _named(op: str, grid: Grid, limits: Limits) -> Iterator[Planned]:
+    for name in grid.named:
+        count = name.rows * name.width
+        elements = next(stratum.name for stratum in ELEMENTS if stratum.low <= count < stratum.high)
+        for dtype in name.dtypes:
+            if limits.fits(name.rows, name.width, dtype):
+                stratum = {"elements": elements, "rows": "named", "width": "named"}
+                yield Planned(op, dtype, name.rows, name.width, stratum)
+
+
+def _inventory(
+    op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, taken: set[Key]
+) -> Iterator[Planned]:
+    """Fill every element stratum alike, its row strata in turn, by the width strata's counts."""
+    span = (min(grid.widths), max(grid.widths))
+    met = {e.name: [r for r in grid.row_strata if _meets(r, e, grid, dtypes[0], limits)] for e in ELEMENTS}
+    for place, elements in enumerate(ELEMENTS):
+        order = [stratum for stratum in grid.inventory for _ in range(_count(stratum, grid, met))]
+        slots = sorted(enumerate(order), key=lambda slot: draw(seed, op, elements.name, slot[0]))
+        possible, used = met[elements.name], Counter[str]()
+        for turn, (slot, widths) in enumerate(slots if possible else []):
+            dtype = dtypes[(turn // len(possible) + place * grid.balanced) % len(dtypes)]
+            first = turn % len(possible)
+            rotated = [*possible[first:], *possible[:first]]
+            for rows in sorted(rotated, key=lambda r: used[r.name]) if grid.balanced else rotated:
+                label = (seed, op, elements.name, rows.name, widths.name, slot)
+                found = _one(op, dtype, elements, rows, widths, label, limits, span, taken)
+                if found is not None:
+                    taken.add(found.key)
+                    used[rows.name] += 1
+                    yield found
+                    break
+
+
+def _count(widths: WidthStratum, grid: Grid, met: dict[str, list[RowStratum]]) -> int:
+    """Return a width stratum's geometries an element stratum; a balanced grid shares out those that nothing meets."""
+    if not grid.balanced:
+        return widths.count
+    meetable = sum(bool(rows) for rows in met.values())
+    return -(-widths.count * len(ELEMENTS) // max(1, meetable))
+
+
+def _one(
+    op: str,
+    dtype: str,
+    elements: ElementStratum,
+    rows: RowStratum,
+    widths: WidthStratum,
+    label: tuple[object, ...],
+    limits: Limits,
+    span: tuple[int, int],
+    taken: set[Key],
+) -> Planned | None:
+    """Draw a geometry of the three strata that is in no other place of the plan, or None where there is none."""
+    for count in sorted(rows.rows(limits.sm_count), key=lambda count: draw(*label, count)):
+        low, high = max(span[0], -(-elements.low // count)), min(span[1], (elements.high - 1) // count)
+        fitting = [w for w in widths.widths if low <= w <= high]
+        start = draw(*label, count, "width") % max(1, len(fitting))
+        for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
+            planned = (op, dtype, count, width)
+            if planned not in taken and limits.fits(count, width, dtype, MARGIN):
+                stratum = {"elements": elements.name, "rows": rows.name, "width": widths.name}
+                return Planned(op, dtype, count, width, stratum)
+    return None
+
+
+def _meets(rows: RowStratum, elements: ElementStratum, grid: Grid, dtype: str, limits: Limits) -> bool:
+    """Return whether any training width and a row count of the stratum meet in the element stratum."""
+    return any(
+        elements.low <= count * width < elements.high and limits.fits(count, width, dtype, MARGIN)
+        for count in rows.rows(limits.sm_count)
+        for width in grid.widths
+    )
+
+
+def _with_peers(drawn: Sequence[Planned], wanted: int | None, seed: int) -> tuple[Planned, ...]:
+    """Let peers join at `wanted` geometries, one of every cell of the strata before a second of any; None is all."""
+    if wanted is None:
+        return tuple(drawn)
+    cells: dict[tuple[str, ...], list[Planned]] = defaultdict(list)
+    for planned in sorted(drawn, key=lambda p: draw(seed, "peers", *p.key)):
+        cells[tuple(planned.stratum.values())].append(planned)
+    ranked = sorted(
+        (rank, draw(seed, "peers", *planned.key), planned.key)
+        for cell in cells.values()
+        for rank, planned in enumerate(cell)
+    )
+    joined = {key for _, _, key in ranked[:wanted]}
+    return tuple(evolve(planned, peers=planned.key in joined) for planned in drawn)
+
+
+def draw(*label: object) -> int:
+    """Return a number that looks random and depends on the label alone: no generator whose stream could change."""
+    return int.from_bytes(hashlib.sha256("|".join(map(str, label)).encode()).digest()[:8])
