@@ -12,11 +12,13 @@ from attrs import evolve, frozen
 from calibration.planned import Planned
 from calibration.rotation import COLD, COLD_FOOTPRINT_BYTES, pairs_needed
 from calibration.strata import ELEMENTS, ElementStratum, Grid, RowStratum, WidthStratum
+from calibration.traffic import footprint_bytes
+from features.program import Program, program_of
 from kernels.dtypes import storage
 
 # Input, output, the original's output to compare with, and room for guards and the chunked reference.
 BUFFERS = 4
-# The same beyond the pairs of a cold geometry, each of which is an input, an output and a copy's target.
+# The same beyond the pairs of a cold geometry.
 COLD_BUFFERS = 2
 # An inventory keeps this far from the ends of what training spans, so that every feature of it lies inside.
 MARGIN = 2
@@ -34,15 +36,17 @@ class Limits:
     max_elements: int
     regime: str
 
-    def fits(self, rows: int, width: int, dtype: str, margin: int = 1) -> bool:
+    def fits(self, program: Program, rows: int, width: int, margin: int = 1) -> bool:
         """Return whether a geometry may be measured; `margin` keeps it away from both ends."""
-        tensor_bytes = rows * width * storage(dtype).bytes
-        tensors = BUFFERS
+        footprint, tensor = footprint_bytes(program, rows, width), rows * width * storage(program.dtype).bytes
+        if self.regime == COLD and footprint < margin * COLD_FOOTPRINT_BYTES:
+            return False
+        needed = BUFFERS * tensor
         if self.regime == COLD:
-            if 2 * tensor_bytes < margin * COLD_FOOTPRINT_BYTES:
-                return False
-            tensors = 3 * pairs_needed(self.regime, 2 * tensor_bytes, self.l2_bytes) + COLD_BUFFERS
-        return rows * width <= self.max_elements // margin and tensors * tensor_bytes <= self.memory_bytes
+            # Each turn has a pair, a copy's target and the results that two peers hold.
+            turn = 3 * footprint
+            needed = pairs_needed(self.regime, footprint, self.l2_bytes) * turn + COLD_BUFFERS * tensor
+        return rows * width <= self.max_elements // margin and needed <= self.memory_bytes
 
 
 def training(op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits) -> tuple[Planned, ...]:
@@ -68,7 +72,9 @@ def _training(
     """Spread the picks of every width over the row counts used least so far; add the corners of the domain."""
     used: dict[int, int] = dict.fromkeys(grid.training_rows(limits.sm_count), 0)
     for place, width in enumerate(reversed(grid.widths)):
-        possible = [r for r in used if limits.fits(r, width, dtype) and (op, dtype, r, width) not in reserved]
+        possible = [
+            r for r in used if limits.fits(program_of(op, dtype), r, width) and (op, dtype, r, width) not in reserved
+        ]
         if not possible:
             continue
         corners = {possible[0]} if width == min(grid.widths) else set()
@@ -98,7 +104,7 @@ def _named(op: str, grid: Grid, limits: Limits) -> Iterator[Planned]:
         count = name.rows * name.width
         elements = next(stratum.name for stratum in ELEMENTS if stratum.low <= count < stratum.high)
         for dtype in name.dtypes:
-            if limits.fits(name.rows, name.width, dtype):
+            if limits.fits(program_of(op, dtype), name.rows, name.width):
                 stratum = {"elements": elements, "rows": "named", "width": "named"}
                 yield Planned(op, dtype, name.rows, name.width, stratum)
 
@@ -108,7 +114,9 @@ def _inventory(
 ) -> Iterator[Planned]:
     """Fill every element stratum alike, its row strata in turn, by the width strata's counts."""
     span = (min(grid.widths), max(grid.widths))
-    met = {e.name: [r for r in grid.row_strata if _meets(r, e, grid, dtypes[0], limits)] for e in ELEMENTS}
+    met = {
+        e.name: [r for r in grid.row_strata if _meets(r, e, grid, program_of(op, dtypes[0]), limits)] for e in ELEMENTS
+    }
     for place, elements in enumerate(ELEMENTS):
         order = [stratum for stratum in grid.inventory for _ in range(_count(stratum, grid, met))]
         slots = sorted(enumerate(order), key=lambda slot: draw(seed, op, elements.name, slot[0]))
@@ -153,16 +161,16 @@ def _one(
         start = draw(*label, count, "width") % max(1, len(fitting))
         for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
             planned = (op, dtype, count, width)
-            if planned not in taken and limits.fits(count, width, dtype, MARGIN):
+            if planned not in taken and limits.fits(program_of(op, dtype), count, width, MARGIN):
                 stratum = {"elements": elements.name, "rows": rows.name, "width": widths.name}
                 return Planned(op, dtype, count, width, stratum)
     return None
 
 
-def _meets(rows: RowStratum, elements: ElementStratum, grid: Grid, dtype: str, limits: Limits) -> bool:
+def _meets(rows: RowStratum, elements: ElementStratum, grid: Grid, program: Program, limits: Limits) -> bool:
     """Return whether any training width and a row count of the stratum meet in the element stratum."""
     return any(
-        elements.low <= count * width < elements.high and limits.fits(count, width, dtype, MARGIN)
+        elements.low <= count * width < elements.high and limits.fits(program, count, width, MARGIN)
         for count in rows.rows(limits.sm_count)
         for width in grid.widths
     )

@@ -107,15 +107,23 @@ def calibrate(
     folder: Annotated[Path, typer.Option(help="Journal and frozen profile; a second call resumes here.")] = Path(
         "calibration-run"
     ),
-    ops: Annotated[list[str] | None, typer.Option("--op", help="Program to calibrate; all when omitted.")] = None,
+    ops: Annotated[
+        list[str] | None, typer.Option("--op", help="Program to calibrate; may be repeated, all when omitted.")
+    ] = None,
+    regime: Annotated[str, typer.Option(help="hot: the same buffers; cold: rotated past twice L2.")] = "hot",
+    inventory: Annotated[str | None, typer.Option(help="Tables to draw the plan from: documented or wide.")] = None,
+    inventory_seed: Annotated[
+        int | None, typer.Option(help="Judge on another inventory over the same training set.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261129,
     peers: Annotated[bool, typer.Option(help="Time torch eager, torch.compile and a copy beside the picks.")] = True,
     budget_s: Annotated[
         float | None, typer.Option(help="Stop after this many seconds; resume with the same call.")
     ] = None,
 ) -> None:
-    """Measure this GPU, fit, freeze a profile, validate it and write the packet."""
+    """Measure this GPU, fit, freeze a profile, validate it and write the packet: docs/calibrating.md."""
     with _explained():
+        from calibration.plan import INVENTORY
         from calibration.sweep import Options
         from calibration.sweep import calibrate as run
         from features.program import OPS
@@ -124,10 +132,19 @@ def calibrate(
 
         device = driver.current_device()
         target = driver.live_target(device)
-        written = run(
-            Options(tuple(ops or OPS), name, folder, out, seed, peers, budget_s),
-            lambda profile: Dispatcher(device, target, profile).ready,
+        options = Options(
+            ops=tuple(ops or OPS),
+            name=name,
+            folder=folder,
+            out=out,
+            seed=seed,
+            peers=peers,
+            budget_s=budget_s,
+            regime=regime,
+            inventory=inventory or INVENTORY,
+            inventory_seed=inventory_seed,
         )
+        written = run(options, lambda profile: Dispatcher(device, target, profile).ready)
         typer.echo(f"wrote {written}; check it with: rowsmith packet verify {written}")
 
 
