@@ -186,44 +186,37 @@ def _check(
 
     The inputs are equal, so an output with the bits of the first pair's is as right; any other is compared itself.
     """
-    first, bits = _check_pair(bench, recipe, prepared, *used.first, original_bits)
-    checks = [first]
-    for x, y in used.pairs[1:]:
-        if not _repeats(bench, prepared, x, y, used):
-            checks.append(_check_pair(bench, recipe, prepared, x, y, original_bits)[0])
+    x, y = used.first
+    before = x.body.copy()
+    checks: list[dict[str, Any]] = []
+    for pair in used.pairs:
+        pair[1].poison()
+        bench.session.synchronize()
+        _run(bench, prepared, *pair)
+        bench.session.synchronize()
+        if not checks or not _equal(bench, pair, used.first):
+            checks.append(_judged(bench, recipe, *pair, before, original_bits))
+    bits = y.body.copy() if recipe.role == ORIGINAL else y.body
     return max(checks, key=lambda check: (not check["right"], check["worst_share"])), bits
 
 
-def _repeats(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded, used: Buffers) -> bool:
-    """Run on another pair and tell whether it holds, around and between the guards, what the first pair does."""
-    y.poison()
-    bench.session.synchronize()
-    _run(bench, prepared, x, y)
-    bench.session.synchronize()
+def _equal(bench: Bench, pair: tuple[Guarded, Guarded], other: tuple[Guarded, Guarded]) -> bool:
+    """Return whether two pairs hold the same, in input, output and guards."""
     equal = bench.session.cupy.array_equal
-    return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip((x, y), used.first, strict=True))
+    return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip(pair, other, strict=True))
 
 
-def _check_pair(
-    bench: Bench, recipe: Recipe, prepared: Prepared, x: Guarded, y: Guarded, original_bits: Any
-) -> tuple[dict[str, Any], Any]:
-    """Compare the full output with the FP64 reference, look at the guards and at the input."""
+def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, before: Any, original_bits: Any) -> dict[str, Any]:
+    """Compare the full output with the FP64 reference, look at the guards and at the input, which was `before`."""
     cupy = bench.session.cupy
-    before = x.body.copy()
-    y.poison()
-    bench.session.synchronize()
-    _run(bench, prepared, x, y)
-    bench.session.synchronize()
-    bits = y.body.copy() if recipe.role == ORIGINAL else y.body
-    form = recipe.form
-    found = compare(cupy, form, recipe, x.dtype, x.values(), y.values())
+    found = compare(cupy, recipe.form, recipe, x.dtype, x.values(), y.values())
     equal_share = 1.0
     if original_bits is not None:
         element = y.body.size // max(1, x.rows * x.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
-        equal_share = float(cupy.mean(bits.view(kind) == original_bits.view(kind)))
+        equal_share = float(cupy.mean(y.body.view(kind) == original_bits.view(kind)))
     intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(before, x.body))
-    check = {
+    return {
         "right": bool(found.right and intact),
         "worst_share": found.worst_share,
         "bad_finite": found.bad_finite,
@@ -231,7 +224,6 @@ def _check_pair(
         "bit_equal_share": equal_share,
         "guards_and_input_intact": intact,
     }
-    return check, bits
 
 
 def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> None:
