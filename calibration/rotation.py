@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from calibration.errors import PlanError
-from policy.judging import REGIMES
+from policy.judging import COLD, HOT, REGIMES
 
-HOT, COLD = REGIMES
+__all__ = ["COLD", "HOT"]
+
 # Smaller footprints are not measured cold: at 1 MiB it takes 121 pairs to move twice the 60 MiB of an H200's L2, and a
 # graph holds 256 launches at most.
 COLD_FOOTPRINT_BYTES = 2**20

@@ -41,7 +41,7 @@ def select(
     dtype: Annotated[str, typer.Argument(help="float16, bfloat16 or float32.")],
     profile: Annotated[str | None, typer.Option(help="Name or digest of a bundled profile.")] = None,
     target: Annotated[str | None, typer.Option(help="live, a profile's name, or a JSON file of target facts.")] = None,
-    regime: Annotated[str, typer.Option(help="hot or cold.")] = "hot",
+    regime: Annotated[str | None, typer.Option(help="hot or cold; hot where no profile is named.")] = None,
     recipe: Annotated[str | None, typer.Option(help="Force this recipe.")] = None,
     numerics: Annotated[str, typer.Option(help="any or bit_equal.")] = "any",
     alignment: Annotated[int, typer.Option(help="Bytes that divide every base address.")] = 16,
