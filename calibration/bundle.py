@@ -1,7 +1,7 @@
-"""Making packets part of this release: `python -m calibration.bundle packet.zip …` writes the three files each becomes.
+"""Making packets part of this release: `python -m calibration.bundle packet.zip …` writes the files each becomes.
 
-The packet itself, the profile file that a decision without a database reads, and the validation's table in `docs/`, all
-by the packet's name: `h200`, `h200-cold`. A packet that does not verify is refused.
+The packet itself, the profile file that a decision without a database reads, the validation's page and the maps in
+`docs/`, all by the packet's name: `h200`, `h200-cold`. A packet that does not verify is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from calibration.errors import CalibrationError
 from calibration.freeze import wrapper
+from calibration.maps import maps
 from calibration.packet import read
 from calibration.packetjson import to_json
 from calibration.page import page
@@ -40,6 +41,7 @@ def bundle(file: Path, root: Path = ROOT) -> tuple[Path, ...]:
         )
         + b"\n",
         root / "docs" / f"validation-{name}.md": page(packet).encode(),
+        **{root / "docs" / file: drawn.encode() for file, drawn in maps(packet).items()},
     }
     for path, data in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from calibration.contest import contest, experimental
 from calibration.freeze import in_force
 from calibration.gpu import REPLAY_US
 from calibration.judge import judge
+from calibration.maps import KINDS, file_name
 from calibration.packet import Contents, Packet
 from calibration.records import MEASURED, PLAIN, POLICY, Geometry
 from calibration.report import show, table
@@ -72,6 +73,8 @@ def page(packet: Packet) -> str:
         table(contents.validation),
         "## By program and dtype",
         by_program(_by_program(contents)),
+        "## Maps",
+        _maps(packet),
         "## Recipes",
         recipes(contest(records, contents.validation["outcomes"]), experimental()),
         "## Rounds",
@@ -149,6 +152,12 @@ def _by_program(contents: Contents) -> list[Mapping[str, Any]]:
         validation = judge(validation["profile"], contents.validation_records, contents.selections)
     found: list[Mapping[str, Any]] = validation["figures"]["by_program"]
     return found
+
+
+def _maps(packet: Packet) -> str:
+    forms = sorted({planned.form for planned in packet.contents.plan.training})
+    images = [f"![{form}, {kind}]({file_name(packet.name, form, kind)})" for form in forms for kind in KINDS]
+    return "\n\n".join(("Drawn by `rowsmith map`: what the profile picks, and the regret that was measured.", *images))
 
 
 def _rounds(contents: Contents) -> str:

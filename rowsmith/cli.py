@@ -148,6 +148,22 @@ def calibrate(
         typer.echo(f"wrote {written}; check it with: rowsmith packet verify {written}")
 
 
+@app.command("map")
+def draw_map(
+    file: PacketFile,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("docs"),
+) -> None:
+    """Draw a packet's picks and regrets over rows and width, two SVG files for every program."""
+    with _explained():
+        from calibration.maps import maps
+        from calibration.packet import read
+
+        out.mkdir(parents=True, exist_ok=True)
+        for name, drawn in maps(read(file)).items():
+            (out / name).write_text(drawn, encoding="utf-8")
+            typer.echo(str(out / name))
+
+
 @packet.command("verify")
 def packet_verify(file: PacketFile) -> None:
     """Re-do the arithmetic of a packet: digests, medians, features, fits, selections, figures."""

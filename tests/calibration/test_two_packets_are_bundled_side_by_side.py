@@ -28,7 +28,10 @@ def test_each_packet_has_a_profile_and_a_page_by_its_name(tmp_path: Path, capsys
     assert written == [
         path
         for name in ("made", "made-cold")
-        for path in (f"calibration/packets/{name}.zip", f"policy/profiles/{name}.json", f"docs/validation-{name}.md")
+        for path in (
+            *(f"calibration/packets/{name}.zip", f"policy/profiles/{name}.json", f"docs/validation-{name}.md"),
+            *(f"docs/map-{name}-prefix-sum-{kind}.svg" for kind in ("picks", "regret")),
+        )
     ]
     known = bundled(root / "policy" / "profiles")
     assert {entry.profile.regime: entry.standing for entry in known} == {"hot": "standard", "cold": "standard"}
