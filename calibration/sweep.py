@@ -137,7 +137,7 @@ def _environment(folder: Path, now: Document, measuring: bool) -> dict[str, Any]
         raise CalibrationError(f"{folder} was begun on another target; another GPU is another cohort and folder")
 
     def holds(document: Document) -> bool:
-        same_call = all(document.get(name) == now.get(name) for name in _OF_CALL)
+        same_call = _board(document) == _board(now) and all(document.get(name) == now.get(name) for name in _OF_CALL)
         same_kernels = document["catalogue"] == now["catalogue"]
         return document == earlier[-1] and same_kernels and (same_call or not measuring)
 
@@ -145,6 +145,10 @@ def _environment(folder: Path, now: Document, measuring: bool) -> dict[str, Any]
     before = [document for document in documents(folder, "environment") if document != where]
     told = [{name: document.get(name) for name in (*_OF_CALL, "nvml", "started")} for document in before]
     return {**where, **({"earlier": told} if told else {})}
+
+
+def _board(document: Document) -> Any:
+    return document.get("nvml", {}).get("board")
 
 
 def _peers(validation: Work) -> torch_peers.TorchPeers:
