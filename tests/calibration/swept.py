@@ -121,6 +121,7 @@ def at(gpu: Gpu, training: int = 60, validation: int = 12) -> Iterator[None]:
 
 def calibrated(folder: Path, gpu: Gpu, *, peers: bool = True, training: int = 60, **options: Any) -> Packet:
     """Calibrate into a folder, or go on with what is there, and return the packet."""
+    options = {"inventory": "documented", **options}
     asked = sweep.Options(("scan",), "swept", folder, folder / "packet.zip", seed=7, peers=peers, **options)
     with at(gpu, training):
         written = sweep.calibrate(asked, gpu.dispatch)
