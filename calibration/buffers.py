@@ -11,6 +11,7 @@ from attrs import frozen
 from calibration.inputs import Guarded, guarded, uniform
 from calibration.planned import Planned
 from calibration.rotation import pairs_needed
+from calibration.traffic import output_elements
 
 
 @frozen(eq=False)
@@ -46,4 +47,4 @@ def buffers(planned: Planned, regime: str, l2_bytes: int, seed: int) -> Buffers:
 
 
 def _output(planned: Planned) -> Guarded:
-    return guarded(planned.dtype, planned.rows, planned.width)
+    return guarded(planned.dtype, planned.rows, output_elements(planned.program, 1, planned.width))

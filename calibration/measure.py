@@ -212,7 +212,7 @@ def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, before: Any, o
     found = compare(cupy, recipe.form, recipe, x.dtype, x.values(), y.values())
     equal_share = 1.0
     if original_bits is not None:
-        element = y.body.size // max(1, x.rows * x.width)
+        element = y.body.size // max(1, y.rows * y.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
         equal_share = float(cupy.mean(y.body.view(kind) == original_bits.view(kind)))
     intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(before, x.body))
