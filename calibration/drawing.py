@@ -95,7 +95,7 @@ def inventory(
     """Return the inventory of an op: the named geometries, then every element stratum alike; peers where they join."""
     named = tuple(_named(op, grid, limits))
     taken = {planned.key for planned in (*trained, *named)}
-    drawn = tuple(_inventory(op, dtypes, grid, seed, limits, taken))
+    drawn = tuple((_balanced if grid.balanced else _in_turn)(op, dtypes, grid, seed, limits, taken))
     return (*named, *_with_peers(drawn, grid.peers, seed))
 
 
@@ -109,38 +109,66 @@ def _named(op: str, grid: Grid, limits: Limits) -> Iterator[Planned]:
                 yield Planned(op, dtype, name.rows, name.width, stratum)
 
 
-def _inventory(
+def _in_turn(
     op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, taken: set[Key]
 ) -> Iterator[Planned]:
     """Fill every element stratum alike, its row strata in turn, by the width strata's counts."""
-    span = (min(grid.widths), max(grid.widths))
-    met = {
-        e.name: [r for r in grid.row_strata if _meets(r, e, grid, program_of(op, dtypes[0]), limits)] for e in ELEMENTS
-    }
-    for place, elements in enumerate(ELEMENTS):
-        order = [stratum for stratum in grid.inventory for _ in range(_count(stratum, grid, met))]
+    for elements in ELEMENTS:
+        order = [stratum for stratum in grid.inventory for _ in range(stratum.count)]
         slots = sorted(enumerate(order), key=lambda slot: draw(seed, op, elements.name, slot[0]))
-        possible, used = met[elements.name], Counter[str]()
+        possible = [r for r in grid.row_strata if _meets(r, elements, grid.widths, program_of(op, dtypes[0]), limits)]
         for turn, (slot, widths) in enumerate(slots if possible else []):
-            dtype = dtypes[(turn // len(possible) + place * grid.balanced) % len(dtypes)]
+            dtype = dtypes[turn // len(possible) % len(dtypes)]
             first = turn % len(possible)
-            rotated = [*possible[first:], *possible[:first]]
-            for rows in sorted(rotated, key=lambda r: used[r.name]) if grid.balanced else rotated:
+            for rows in (*possible[first:], *possible[:first]):
                 label = (seed, op, elements.name, rows.name, widths.name, slot)
-                found = _one(op, dtype, elements, rows, widths, label, limits, span, taken)
+                found = _one(op, dtype, elements, rows, widths, label, grid, limits, taken)
                 if found is not None:
                     taken.add(found.key)
-                    used[rows.name] += 1
                     yield found
                     break
 
 
-def _count(widths: WidthStratum, grid: Grid, met: dict[str, list[RowStratum]]) -> int:
-    """Return a width stratum's geometries an element stratum; a balanced grid shares out those that nothing meets."""
-    if not grid.balanced:
-        return widths.count
-    meetable = sum(bool(rows) for rows in met.values())
-    return -(-widths.count * len(ELEMENTS) // max(1, meetable))
+def _balanced(
+    op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, taken: set[Key]
+) -> Iterator[Planned]:
+    """Fill every element stratum alike that all width strata meet; rows and dtypes used least so far come first.
+
+    The width strata that meet the fewest row strata are drawn first, so that the others make up for them.
+    """
+    met = {
+        (elements, widths): [
+            rows
+            for rows in grid.row_strata
+            if all(_meets(rows, elements, widths.widths, program_of(op, dtype), limits) for dtype in dtypes)
+        ]
+        for elements in ELEMENTS
+        for widths in grid.inventory
+    }
+    whole = [elements for elements in ELEMENTS if all(met[elements, widths] for widths in grid.inventory)]
+    shares = {widths: -(-widths.count * len(ELEMENTS) // max(1, len(whole))) for widths in grid.inventory}
+    used = Counter[tuple[str, ...]]()
+    for elements in whole:
+        order = [widths for widths in grid.inventory for _ in range(shares[widths])]
+        slots = sorted(
+            enumerate(order), key=lambda slot: (len(met[elements, slot[1]]), draw(seed, op, elements.name, slot[0]))
+        )
+        for slot, widths in slots:
+            label = (seed, op, elements.name, widths.name, slot)
+            ways = [(rows, dtype) for rows in met[elements, widths] for dtype in dtypes]
+            ways.sort(key=lambda way: _use(used, elements.name, way[0].name, way[1], draw(*label, way[0].name, way[1])))
+            for rows, dtype in ways:
+                found = _one(op, dtype, elements, rows, widths, (*label, rows.name), grid, limits, taken)
+                if found is not None:
+                    taken.add(found.key)
+                    used.update(((elements.name, rows.name), (dtype,), (rows.name, dtype)))
+                    yield found
+                    break
+
+
+def _use(used: Counter[tuple[str, ...]], elements: str, rows: str, dtype: str, number: int) -> tuple[int, ...]:
+    """Return how often rows in these elements, a dtype, and the two together were drawn; a number decides a tie."""
+    return used[elements, rows], used[dtype,], used[rows, dtype], number
 
 
 def _one(
@@ -150,13 +178,14 @@ def _one(
     rows: RowStratum,
     widths: WidthStratum,
     label: tuple[object, ...],
+    grid: Grid,
     limits: Limits,
-    span: tuple[int, int],
     taken: set[Key],
 ) -> Planned | None:
     """Draw a geometry of the three strata that is in no other place of the plan, or None where there is none."""
+    narrowest, widest = min(grid.widths), max(grid.widths)
     for count in sorted(rows.rows(limits.sm_count), key=lambda count: draw(*label, count)):
-        low, high = max(span[0], -(-elements.low // count)), min(span[1], (elements.high - 1) // count)
+        low, high = max(narrowest, -(-elements.low // count)), min(widest, (elements.high - 1) // count)
         fitting = [w for w in widths.widths if low <= w <= high]
         start = draw(*label, count, "width") % max(1, len(fitting))
         for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
@@ -167,12 +196,12 @@ def _one(
     return None
 
 
-def _meets(rows: RowStratum, elements: ElementStratum, grid: Grid, program: Program, limits: Limits) -> bool:
-    """Return whether any training width and a row count of the stratum meet in the element stratum."""
+def _meets(rows: RowStratum, elements: ElementStratum, widths: Sequence[int], program: Program, limits: Limits) -> bool:
+    """Return whether any of the widths and a row count of the stratum meet in the element stratum."""
     return any(
         elements.low <= count * width < elements.high and limits.fits(program, count, width, MARGIN)
         for count in rows.rows(limits.sm_count)
-        for width in grid.widths
+        for width in widths
     )
 
 

@@ -86,8 +86,8 @@ class Grid:
     picks : training geometries for each width and dtype, besides the corners that span the domain.
     inventory : width strata of the validation; their counts add up to the geometries of one element stratum.
     row_strata : row strata of the validation, which share every element stratum that they meet.
-    balanced : whether a geometry goes to the row stratum used least so far, and the share of an element stratum that
-        nothing meets to the others; else strata take turns, and such a share has no geometry.
+    balanced : whether a geometry goes to the row stratum and dtype used least so far, and the share of an element
+        stratum that not all width strata meet to the others; else strata take turns and what nothing meets is left out.
     spans : training widths at which every dtype is measured with the fewest and the most rows that fit.
     named : geometries of the inventory that are not drawn.
     peers : on how many drawn geometries of the inventory peers join; None is all.

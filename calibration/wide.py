@@ -8,6 +8,12 @@ from calibration.strata import HIDDEN_UNEVEN, HIDDEN_WHOLE, ROWS, VOCABULARIES, 
 
 MOST = 2**20
 _POWERS = tuple(2**k for k in range(21))
+# Where most lanes of a step are masked.
+_PAST = tuple(2**k + 1 for k in range(5, 14))
+_BETWEEN = (
+    *(3, 5, 12, 31, 96, 100, 127, 192, 384, 768, 3000, 3072, 4095, 5000, 6144, 7168, 10_000, 12_288, 20_001, 24_576),
+    *(40_961, 50_000, 65_537, 100_000, 200_001, 393_216, 600_001),
+)
 _MODEL = tuple(sorted((*HIDDEN_WHOLE, *HIDDEN_UNEVEN, *VOCABULARIES)))
 
 
@@ -43,20 +49,11 @@ def wide(form: str) -> Grid:
     """Return the wide grid of a form: the same for all, but for the geometries named for the form's first operator.
 
     Training goes one octave beyond the widest row, since a feature that falls as rows grow is largest at one row of it.
-    On 132 SMs an op has about 540 training geometries and 162 to judge them; `calibration.estimate` says how long.
+    On 132 SMs an op has about 555 training geometries and 162 to judge them; `calibration.estimate` says how long.
     """
     return Grid(
         form=form,
-        widths=tuple(
-            sorted(
-                {
-                    *_POWERS,
-                    *(3, 5, 7, 12, 24, 31, 33, 48, 96, 100, 127, 129, 192, 257, 384, 500, 513, 768, 1000, 1025, 1536),
-                    *(2000, 3000, 3072, 4095, 5000, 6144, 7168, 10_000, 12_288, 20_001, 24_576, 40_961, 50_000),
-                    *(65_537, 81_920, 100_000, 200_001, 393_216, 600_001, 2 * MOST),
-                }
-            )
-        ),
+        widths=tuple(sorted({*_POWERS, *_PAST, *_BETWEEN, 2 * MOST})),
         rows=_POWERS,
         sm_multiples=(1, 2, 4, 8, 16, 32),
         picks=2,
@@ -67,7 +64,7 @@ def wide(form: str) -> Grid:
         ),
         row_strata=WIDE_ROWS,
         balanced=True,
-        spans=_POWERS,
+        spans=(*_POWERS, *_PAST),
         named=dict(NAMED).get(form.partition(".")[0], ()),
         peers=40,
     )

@@ -47,13 +47,16 @@ def test_the_inventory_is_large_enough_and_none_of_it_is_trained_on(plan: Plan) 
 
 def test_strata_and_dtypes_have_equal_shares_of_what_is_drawn(plan: Plan) -> None:
     points = [p for p in plan.validation if p.stratum["width"] != "named"]
-    for kind, most in (("width", 0), ("rows", 3), ("elements", 6)):
+    for kind, strata in (("width", 3), ("rows", 3), ("elements", 4)):
         shares = Counter(p.stratum[kind] for p in points)
-        assert max(shares.values()) - min(shares.values()) <= most, kind
-        assert len(shares) == (3 if kind != "elements" or plan.regime == "cold" else 4)
+        assert max(shares.values()) - min(shares.values()) <= 1, kind
+        # Cold launches have no small tensors; the other strata then share their geometries.
+        assert len(shares) == strata or (kind == "elements" and plan.regime == "cold")
     shares = Counter(p.dtype for p in points)
     assert set(shares) == set(STORAGE)
-    assert max(shares.values()) - min(shares.values()) <= 3
+    assert max(shares.values()) - min(shares.values()) <= 1
+    pairs = Counter((p.dtype, p.stratum["rows"]) for p in points)
+    assert max(pairs.values()) - min(pairs.values()) <= 3, "no dtype keeps to some rows"
     by_name = {e.name: e for e in ELEMENTS}
     assert all(by_name[p.stratum["elements"]].low <= p.rows * p.width for p in points)
     assert all(by_name[p.stratum["elements"]].high > p.rows * p.width for p in points)
@@ -79,24 +82,24 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
     assert all(width % 2 for width in odd)
 
 
-def columns(points: tuple[Planned, ...], schema_place: int) -> dict[tuple[str, str], list[tuple[float, ...]]]:
-    """The features of every proved recipe at every point, by role and dtype."""
+def columns(points: tuple[Planned, ...]) -> dict[tuple[str, str, str], list[tuple[float, ...]]]:
+    """The features of every proved recipe at every point, by schema, role and dtype."""
     known = {(r.id, d): made_receipt(r, d).resident_ctas_per_sm for r in RECIPES for d in r.dtypes}
-    found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
+    found: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
     for p in points:
         work = Workload(p.program, p.rows, p.width, p.width)
         for recipe, proof in candidates(work):
             if isinstance(proof, Proved):
-                schema = schemas_of(recipe.form)[schema_place]
                 at = point(work, recipe, known[recipe.id, p.dtype], H200)
-                found.setdefault((recipe.role, p.dtype), []).append(schema.vector(recipe.role, at))
+                for schema in schemas_of(recipe.form):
+                    vector = schema.vector(recipe.role, at)
+                    found.setdefault((schema.id, recipe.role, p.dtype), []).append(vector)
     return found
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(plan: Plan, place: int) -> None:
+def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(plan: Plan) -> None:
     """Range by range, role by role, and for each dtype alone, as a fit with separate blocks has them."""
-    trained, judged = columns(plan.training, place), columns(plan.validation, place)
+    trained, judged = columns(plan.training), columns(plan.validation)
     outside = [
         (key, vector)
         for key, vectors in judged.items()
