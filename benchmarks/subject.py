@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from policy.judging import HOT
 from policy.profile import Profile, bundled_profiles
 
 
 def profile() -> Profile:
-    """Return the first bundled profile."""
-    return bundled_profiles()[0]
+    """Return the first bundled hot profile."""
+    return next(profile for profile in bundled_profiles() if profile.regime == HOT)

@@ -31,8 +31,8 @@ def _pair(record: Geometry, named: Callable[[str], str]) -> tuple[Timing, Timing
     found = record.by_name.get(POLICY)
     if found is None or found.picked is None:
         return None
-    automatic, forced = record.timing(named(POLICY)), record.timing(named(found.picked))
-    return None if automatic is None or forced is None else (automatic, forced)
+    pair = record.pair(named(POLICY), named(found.picked))
+    return None if pair.one is None or pair.other is None else (pair.one, pair.other)
 
 
 def _figures(pairs: list[tuple[Timing, Timing]]) -> dict[str, Any]:

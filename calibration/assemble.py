@@ -8,10 +8,10 @@ from typing import Any
 from calibration.crossval import crossvalidation_document
 from calibration.fit import designs_of
 from calibration.judge import judge
+from calibration.measurement import ordered
 from calibration.packet import Contents
 from calibration.plan import Plan, Planned
 from calibration.records import (
-    RECIPE,
     Geometry,
     Measurement,
     geometry_status,
@@ -38,8 +38,8 @@ def record(
 ) -> Geometry:
     """Return the record of a planned geometry, recipes first and the original before them; its status is computed."""
     original = original_of(planned.form).id
-    ordered = tuple(sorted(measurements, key=lambda m: (m.kind != RECIPE, m.name != original, m.name)))
-    first = next(m for m in ordered if m.name == original)
+    held = ordered(measurements, original)
+    first = next(m for m in held if m.name == original)
     return Geometry(
         purpose=purpose,
         run=run,
@@ -54,9 +54,9 @@ def record(
         attempt=attempt,
         drift=original_drift(first),
         status=geometry_status(first),
-        ambiguous=is_ambiguous(ordered),
+        ambiguous=is_ambiguous(held),
         baseline=baseline,
-        measurements=ordered,
+        measurements=held,
     )
 
 

@@ -1,7 +1,7 @@
-"""Making a packet part of this release: `python -m calibration.bundle packet.zip` writes the three files it becomes.
+"""Making packets part of this release: `python -m calibration.bundle packet.zip …` writes the files each becomes.
 
-The packet itself, the profile file that a decision without a database reads, and the validation's table in `docs/`. A
-packet that does not verify is refused.
+The packet itself, the profile file that a decision without a database reads, the validation's page and the maps in
+`docs/`, all by the packet's name: `h200`, `h200-cold`. A packet that does not verify is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from calibration.errors import CalibrationError
 from calibration.freeze import wrapper
+from calibration.maps import maps
 from calibration.packet import read
 from calibration.packetjson import to_json
 from calibration.page import page
@@ -40,6 +41,7 @@ def bundle(file: Path, root: Path = ROOT) -> tuple[Path, ...]:
         )
         + b"\n",
         root / "docs" / f"validation-{name}.md": page(packet).encode(),
+        **{root / "docs" / file: drawn.encode() for file, drawn in maps(packet).items()},
     }
     for path, data in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,11 +49,17 @@ def bundle(file: Path, root: Path = ROOT) -> tuple[Path, ...]:
     return tuple(written)
 
 
-if __name__ == "__main__":
-    try:
-        for path in bundle(Path(sys.argv[1])):
-            print(path.relative_to(ROOT))
-    except IndexError:
+def main(arguments: list[str], root: Path = ROOT) -> None:
+    """Bundle each packet, or end with one line that says why not."""
+    if not arguments:
         sys.exit("error: name a packet, as in `python -m calibration.bundle packet.zip`")
+    try:
+        for argument in arguments:
+            for path in bundle(Path(argument), root):
+                print(path.relative_to(root))
     except (CalibrationError, OSError) as error:
         sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -119,7 +119,10 @@ def pick(candidates: Sequence[HeldOut]) -> Row | None:
 
 
 def judge_held_out(design: Design, priced: Sequence[HeldOut]) -> dict[str, Any]:
-    """Return the figures of held-out geometries: residual quantiles, picks, regret, regressions and coverage."""
+    """Return the figures of held-out geometries: residual quantiles, picks, regret, regressions and coverage.
+
+    `across_rounds` counts geometries whose recipes were not all timed in one round, where there are any.
+    """
     by_row = {id(h.row): h for h in priced}
     picks = 0
     top1: list[bool] = []
@@ -143,6 +146,7 @@ def judge_held_out(design: Design, priced: Sequence[HeldOut]) -> dict[str, Any]:
                 {"geometry": picked.geometry.digest, "picked": picked.recipe.id, "picked_over_original": ratio}
             )
     regret = spread(regrets)
+    joined = sum(len({row.round for row in rows}) > 1 for rows in groups)
     return {
         "geometries": len(groups),
         "picked": picks,
@@ -154,6 +158,7 @@ def judge_held_out(design: Design, priced: Sequence[HeldOut]) -> dict[str, Any]:
         **{f"regret_{name}": value for name, value in regret.items()},
         "regressions": len(regressions),
         "regression_list": regressions,
+        **({"across_rounds": joined} if joined else {}),
     }
 
 

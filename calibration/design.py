@@ -29,6 +29,7 @@ class Row:
     recipe: Recipe
     features: tuple[int | float, ...]
     timing: Timing
+    round: int = 1
 
     @property
     def measured_us(self) -> float:
@@ -100,7 +101,7 @@ def _rows(record: Geometry, schema: Schema, receipts: Receipts, target: Target) 
             raise FitError(f"{record.label}: {recipe.id} was measured and is not legal here: {verdict.fact}")
         capacity = _capacity(record, recipe, receipts)
         features = schema.vector(recipe.role, point(record.workload, recipe, capacity, target))
-        rows.append(Row(record, recipe, features, measured[recipe.id].timing))
+        rows.append(Row(record, recipe, features, measured[recipe.id].timing, measured[recipe.id].in_round))
     return rows
 
 

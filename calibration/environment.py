@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.sources import catalogue_facts
+from kernels.identity import digest_bytes
 from kernels.target import Target
 
 ENVIRONMENT_SCHEMA = "rowsmith.environment/1"
@@ -61,6 +62,8 @@ def nvml_facts(device: int) -> dict[str, Any]:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(device)
         return {
+            # Another GPU of the same model is another cohort: which one it was, without its serial number.
+            "board": digest_bytes(_text(pynvml.nvmlDeviceGetUUID(handle)).encode()),
             "driver": _text(pynvml.nvmlSystemGetDriverVersion()),
             "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
             "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),

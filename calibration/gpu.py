@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from calibration.errors import CalibrationError
+from calibration.rotation import whole_turns
 
 # A replay is this long or longer: events resolve about half a microsecond, so 1 % means something from 50 us on.
 REPLAY_US = 200.0
@@ -84,16 +85,17 @@ class Session:
         self._stop.record(self.stream)
         return self._elapsed_ns()
 
-    def long_graph(self, capture: Callable[[int], Graph]) -> Graph:
+    def long_graph(self, capture: Callable[[int], Graph], pairs: int = 1) -> Graph:
         """Return a graph whose replay takes `REPLAY_US` or longer, or one of `MAX_LAUNCHES`.
 
         What a launch takes is estimated from two lengths; the graph is captured once more where its replay still is
-        too short.
+        too short. Every graph uses each of `pairs` buffer pairs equally often.
         """
-        graph = capture(_launches(REPLAY_US, self._launch_us(capture)))
+        graph = capture(_launches(REPLAY_US, self._launch_us(capture, pairs), pairs))
         taken_us = self._settled_us(graph)
         if taken_us < REPLAY_US and graph.launches < MAX_LAUNCHES:
-            graph = capture(_launches(_LENGTHEN * REPLAY_US, taken_us / graph.launches))
+            length = _launches(_LENGTHEN * REPLAY_US, taken_us / graph.launches, pairs)
+            graph = graph if length == graph.launches else capture(length)
         return graph
 
     def lead_replays(self, enqueue: Callable[[], None], launches: int) -> int:
@@ -127,18 +129,20 @@ class Session:
         self.replay_ns(graph)
         return self.replay_ns(graph) / 1000
 
-    def _launch_us(self, capture: Callable[[int], Graph]) -> float:
+    def _launch_us(self, capture: Callable[[int], Graph], pairs: int) -> float:
         """Return what one launch more adds to a replay; of a short graph that is long enough, the whole share."""
-        few, many = _TRIAL_LAUNCHES
+        few, many = (whole_turns(launches, pairs) for launches in _TRIAL_LAUNCHES)
+        many = max(many, few + pairs)
         short_us = self._settled_us(capture(few))
         if short_us >= REPLAY_US:
             return short_us / few
         return (self._settled_us(capture(many)) - short_us) / (many - few)
 
 
-def _launches(work_us: float, launch_us: float) -> int:
+def _launches(work_us: float, launch_us: float, pairs: int) -> int:
     """Return how many launches make up the work, at most as many as a graph may hold; noise may be no time at all."""
-    return MAX_LAUNCHES if launch_us * MAX_LAUNCHES <= work_us else math.ceil(work_us / launch_us)
+    enough = MAX_LAUNCHES if launch_us * MAX_LAUNCHES <= work_us else math.ceil(work_us / launch_us)
+    return min(whole_turns(enough, pairs), max(1, MAX_LAUNCHES // pairs) * pairs)
 
 
 def kernel_nodes(graph: Graph) -> tuple[Node, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from calibration.errors import CalibrationError, RecordError
+from calibration.planned import Planned
 from calibration.records import Geometry, geometry_from_json
 from kernels.identity import canonical_json, digest_bytes
 
-JOURNAL_SCHEMA = "rowsmith.journal/1"
+JOURNAL_SCHEMA = "rowsmith.journal/2"
+SUPERSEDING_SCHEMA = "rowsmith.superseding/1"
 # purpose, run, form, dtype, rows, width
 Key = tuple[str, int, str, str, int, int]
 
@@ -21,20 +24,28 @@ def key_of(record: Geometry) -> Key:
     return (record.purpose, record.run, *record.key)
 
 
+def planned_key(planned: Planned, purpose: str, run: int) -> Key:
+    """Return what a record of a planned geometry would answer."""
+    return purpose, run, planned.form, planned.dtype, planned.rows, planned.width
+
+
 class Journal:
     """An append-only file of records. Each line carries its digest; a torn last line is dropped when it is opened.
 
-    `plan` names what the journal belongs to: a journal of another plan is refused, never overwritten.
+    `begun` says what the journal belongs to, such as a seed and a regime: a journal of another is refused, never
+    overwritten. What is planned may grow. A record that takes the place of an earlier one is a line of its own, which
+    names the digest of that one.
     """
 
-    def __init__(self, path: Path, plan: str) -> None:
+    def __init__(self, path: Path, begun: Mapping[str, Any]) -> None:
         self.path = path
+        self.begun = dict(begun)
         self.records: dict[Key, Geometry] = {}
         if path.exists():
-            self._resume(plan)
+            self._resume()
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._append({"schema": JOURNAL_SCHEMA, "plan": plan})
+            self._begin()
             _sync_folder(path.parent)
 
     def append(self, record: Geometry) -> None:
@@ -44,10 +55,19 @@ class Journal:
         self._append(record.to_json())
         self.records[key_of(record)] = record
 
-    def of(self, purpose: str, runs: Iterable[int]) -> Iterator[Geometry]:
-        """Return the records of a purpose and runs."""
-        wanted = set(runs)
-        return (record for record in self.records.values() if record.purpose == purpose and record.run in wanted)
+    def supersede(self, record: Geometry) -> None:
+        """Add a record that takes the place of the one of the same point, which stays in the file."""
+        before = self.records[key_of(record)].digest
+        self._append({"schema": SUPERSEDING_SCHEMA, "supersedes": before, "record": record.to_json()})
+        self.records[key_of(record)] = record
+
+    def of(self, points: Iterable[Planned], purpose: str, runs: Iterable[int]) -> Iterator[Geometry]:
+        """Return the records there are of planned points, in a purpose and runs."""
+        keys = [planned_key(point, purpose, run) for run in runs for point in points]
+        return (self.records[key] for key in keys if key in self.records)
+
+    def _begin(self) -> None:
+        self._append({"schema": JOURNAL_SCHEMA, **self.begun})
 
     def _append(self, document: dict[str, object]) -> None:
         text = canonical_json(document)
@@ -57,7 +77,7 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
 
-    def _resume(self, plan: str) -> None:
+    def _resume(self) -> None:
         data = self.path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):
@@ -66,25 +86,42 @@ class Journal:
                 os.fsync(file.fileno())
         lines = whole.decode().splitlines()
         if not lines:
-            self._append({"schema": JOURNAL_SCHEMA, "plan": plan})
+            self._begin()
             return
         for number, line in enumerate(lines, start=1):
             name, _, text = line.partition(" ")
             if digest_bytes(text.encode()) != name:
-                raise CalibrationError(f"{self.path} line {number} is damaged; keep it aside and start another folder")
+                raise self._damaged(number)
             document = json.loads(text)
             if number == 1:
-                if document.get("schema") != JOURNAL_SCHEMA or document.get("plan") != plan:
-                    raise CalibrationError(
-                        f"{self.path} belongs to plan {str(document.get('plan'))[:12]}, not to {plan[:12]}; "
-                        "use another folder, or the arguments it was begun with"
-                    )
-                continue
-            try:
-                record = geometry_from_json(document)
-            except RecordError as error:
-                raise CalibrationError(f"{self.path} line {number}: {error}") from error
-            self.records[key_of(record)] = record
+                self._judge_begun(document)
+            else:
+                self._take(number, document)
+
+    def _judge_begun(self, document: dict[str, Any]) -> None:
+        expected = {"schema": JOURNAL_SCHEMA, **self.begun}
+        if document != expected:
+            told = ", ".join(
+                f"{name} {document.get(name)} and not {value}"
+                for name, value in expected.items()
+                if document.get(name) != value
+            )
+            raise CalibrationError(f"{self.path} was begun with {told}; use another folder, or the same again")
+
+    def _take(self, number: int, document: dict[str, Any]) -> None:
+        """Read one line: a first record of its point, or one that names the record it supersedes."""
+        supersedes = document.get("supersedes") if document.get("schema") == SUPERSEDING_SCHEMA else None
+        try:
+            record = geometry_from_json(document if supersedes is None else document["record"])
+        except (RecordError, KeyError) as error:
+            raise CalibrationError(f"{self.path} line {number}: {error}") from error
+        before = self.records.get(key_of(record))
+        if supersedes != (None if before is None else before.digest):
+            raise self._damaged(number)
+        self.records[key_of(record)] = record
+
+    def _damaged(self, number: int) -> CalibrationError:
+        return CalibrationError(f"{self.path} line {number} is damaged; keep it aside and start another folder")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from calibration.agreement import agreement, holds_plain
+from calibration.breakdown import by_program
 from calibration.cohort import canonical
 from calibration.errors import RecordError
 from calibration.outcome import outcome
@@ -14,11 +15,16 @@ from calibration.records import MEASURED, VALIDATION, Geometry
 from calibration.stats import geomean, judge_samples, quantile, spread
 from kernels.identity import digest
 
-VALIDATION_SCHEMA = "rowsmith.validation/1"
+# Documents of the first schema hold no figures by program; they are judged again as they were.
+FIRST_SCHEMA, VALIDATION_SCHEMA = "rowsmith.validation/1", "rowsmith.validation/2"
 STANDARD, EXPERIMENTAL = "standard", "experimental"
 NOTE = (
     "Regret is of the picked recipe measured by name over the fastest recipe of the same round; every other ratio has "
     "the automatic pick or the original above. Each ratio is of one round; only their means join rounds."
+)
+ACROSS_NOTE = (
+    "Recipes that came later were timed in rounds of their own, beside an original within 2 % of its first median; the "
+    "ratios that join two rounds are listed as across_rounds in their outcome."
 )
 # Reasons under which the policy's pick is not an abstention.
 _ACTED = ("admitted", "forced")
@@ -30,6 +36,7 @@ def judge(
     records: Iterable[Geometry],
     selections: Iterable[Mapping[str, Any]],
     host_search_ns: Sequence[int] = (),
+    schema: str = VALIDATION_SCHEMA,
 ) -> dict[str, Any]:
     """Return the validation of a profile; `figures.regressions` lists those that both runs repeat.
 
@@ -39,11 +46,16 @@ def judge(
     records : geometry records; those of purpose `validation` are judged, drifted and failed ones without figures.
     selections : the facts of every selection that the records name.
     host_search_ns : what each search of a live process took on the host, the original's compile excluded.
+    schema : that of a stored document to judge again.
 
     Raises
     ------
-    RecordError : no validation record, a selection missing or of another profile, or a host time that is none.
+    RecordError : an unknown schema, no validation record, a selection missing or of another profile, or a host time
+        that is none.
     """
+    if schema not in (FIRST_SCHEMA, VALIDATION_SCHEMA):
+        raise RecordError(f"validation schema {schema!r} is not {VALIDATION_SCHEMA}; use a matching release")
+    latest = schema == VALIDATION_SCHEMA
     by_id = {digest(facts): facts for facts in selections}
     for name, facts in by_id.items():
         if (found := facts["provenance"]["profile"]) != profile:
@@ -51,13 +63,13 @@ def judge(
     judged = canonical(record for record in records if record.purpose == VALIDATION)
     if not judged:
         raise RecordError("no validation record to judge; measure the inventory first")
-    outcomes = [outcome(record, by_id) for record in judged]
+    outcomes = [outcome(record, by_id, with_peers=latest) for record in judged]
     repeated = repeated_regressions(outcomes)
     return {
-        "schema": VALIDATION_SCHEMA,
+        "schema": schema,
         "profile": profile,
         "regime": judged[0].regime,
-        "note": NOTE,
+        "note": f"{NOTE} {ACROSS_NOTE}" if any(record.joined for record in judged) else NOTE,
         "figures": {
             "runs": {
                 "1": figures([o for o in outcomes if o["run"] == 1]),
@@ -65,6 +77,7 @@ def judge(
                 "both": figures(outcomes),
             },
             "regressions": repeated,
+            **({"by_program": by_program(outcomes, repeated)} if latest else {}),
         },
         "regressions": [_brief(o) for o in outcomes if o["regression"]],
         "improvements": [_brief(o) for o in outcomes if o["improvement"]],

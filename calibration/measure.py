@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import cycle, islice
 from typing import Any
 
+from attrs import frozen
+
 from calibration.assemble import record
-from calibration.errors import CalibrationError, PlanError
+from calibration.buffers import Buffers, buffers
+from calibration.errors import CalibrationError
 from calibration.gpu import Graph, Node, kernel_nodes
-from calibration.inputs import Guarded, guarded, uniform
-from calibration.plan import Planned
+from calibration.inputs import Guarded
+from calibration.joining import WHOLE, Want, join
+from calibration.planned import Planned
 from calibration.records import (
     COPY,
     DRIFTED,
@@ -22,6 +28,7 @@ from calibration.records import (
     Geometry,
     Measurement,
 )
+from calibration.rotation import judge_regime
 from calibration.rounds import Bench, Deadline, Entry, Pick, timed
 from features.proof import Proved, candidates
 from features.workload import Workload
@@ -34,50 +41,71 @@ from kernels.reference import compare
 from kernels.source import identity
 from kernels.workspace import workspaces
 
-# Buffers are never rotated here: cold timing is a plan that can be drawn, and not yet one that can be measured.
-MEASURED_REGIMES = ("hot",)
+
+@frozen
+class Point:
+    """What is measured, and for what: a geometry of a plan in one run of its purpose. `seed` makes its inputs."""
+
+    planned: Planned
+    regime: str
+    purpose: str
+    run: int
+    seed: int
+
+    @property
+    def workload(self) -> Workload:
+        """The workload: contiguous rows."""
+        return Workload(self.planned.program, self.planned.rows, self.planned.width, self.planned.width)
 
 
-def judge_regime(regime: str) -> None:
-    """Raise `PlanError` for a plan of a regime that nothing here measures."""
-    if regime not in MEASURED_REGIMES:
-        raise PlanError(f"a plan is {regime}, and only {', '.join(MEASURED_REGIMES)} is measured; draw a plan of that")
+def measure(bench: Bench, point: Point, want: Want = WHOLE, stored: Geometry | None = None) -> Geometry:
+    """Measure what is wanted at a point, and once more where its original drifted.
 
-
-def measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int, seed: int) -> Geometry:
-    """Measure one geometry, and once more where its original drifted.
+    With a stored record this is a later round of it, which joins; where the original is not as it was, everything is
+    measured again.
 
     Raises
     ------
     PlanError : a regime that is not measured.
     CalibrationError : the original fails, or something else ran than what was to be timed.
     """
-    judge_regime(regime)
-    measured = _measure(bench, planned, regime, purpose, run, seed, attempt=1)
-    if measured.status == DRIFTED:
-        measured = _measure(bench, planned, regime, purpose, run, seed, attempt=2)
-    return measured
+    judge_regime(point.regime)
+    if stored is not None and not want.whole:
+        joined = join(stored, _settled(bench, point, want))
+        if joined is not None:
+            return joined
+    return _settled(bench, point, WHOLE)
 
 
-def _measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int, seed: int, attempt: int) -> Geometry:
-    workload = Workload(planned.program, planned.rows, planned.width, planned.width)
-    x = uniform(planned.dtype, planned.rows, planned.width, seed)
-    y = guarded(planned.dtype, planned.rows, planned.width)
-    peers, failed = _peers(bench, planned, x)  # before the clock starts: what compiles here may take minutes
+def _settled(bench: Bench, point: Point, want: Want) -> Geometry:
+    measured = _measure(bench, point, want, attempt=1)
+    return _measure(bench, point, want, attempt=2) if measured.status == DRIFTED else measured
+
+
+def _measure(bench: Bench, point: Point, want: Want, attempt: int) -> Geometry:
+    planned = point.planned
+    used = buffers(planned, point.regime, bench.l2_bytes, point.seed)
+    wants_peers = want.peers and planned.peers
+    peers, failed = _peers(bench, planned, used) if wants_peers else ([], [])  # first: what compiles may take minutes
     deadline = Deadline(bench.clock)
-    entries, ended = _recipes(bench, workload, x, y, deadline)
-    if bench.pick is not None:
-        entries.append(_automatic(bench, bench.pick(workload), x, y))
-    label = f"{seed}/{purpose}/{run}/{planned.key}/{attempt}"
-    taken, baseline = timed(bench, (*entries, *peers), label, deadline)
-    return record(planned, purpose, run, regime, seed, attempt, (*taken, *ended, *failed), baseline)
+    pick = bench.pick(point.workload) if bench.pick is not None and want.pick else None
+    only = want.recipes
+    if only is not None and pick is not None:
+        only |= {pick.selection.decision.recipe}
+    entries, ended = _recipes(bench, point.workload, used, deadline, only)
+    if pick is not None:
+        entries.append(_automatic(bench, pick, used))
+    label = f"{point.seed}/{point.purpose}/{point.run}/{planned.key}/{attempt}"
+    taken, baseline = timed(bench, (*entries, *peers), label, deadline, len(used.pairs))
+    measurements = (*taken, *ended, *failed)
+    return record(planned, point.purpose, point.run, point.regime, point.seed, attempt, measurements, baseline)
 
 
-def _peers(bench: Bench, planned: Planned, x: Guarded) -> tuple[list[Entry], list[Measurement]]:
+def _peers(bench: Bench, planned: Planned, used: Buffers) -> tuple[list[Entry], list[Measurement]]:
     """Return the peers to time, and those that could not be compiled."""
     entries: list[Entry] = []
     failed: list[Measurement] = []
-    found = {} if bench.peers is None else bench.peers(bench.session, planned, x)
+    found = {} if bench.peers is None else bench.peers(bench.session, planned, used)
     for name, capture in found.items():
         kind = FLOOR if name == COPY else PEER
         if isinstance(capture, str):
@@ -88,14 +116,17 @@ def _peers(bench: Bench, planned: Planned, x: Guarded) -> tuple[list[Entry], lis
 
 
 def _recipes(
-    bench: Bench, workload: Workload, x: Guarded, y: Guarded, deadline: Deadline
+    bench: Bench, workload: Workload, used: Buffers, deadline: Deadline, only: frozenset[str] | None
 ) -> tuple[list[Entry], list[Measurement]]:
-    """Check every proved recipe on the very buffers to be timed; return those to time and those that ended before."""
+    """Check every proved recipe on the very buffers to be timed; return those to time and those that ended before.
+
+    `only` names the recipes that are wanted besides the original; None is all.
+    """
     entries: list[Entry] = []
     ended: list[Measurement] = []
     reference_bits: Any = None
     for recipe, proof in candidates(workload):
-        if not isinstance(proof, Proved):
+        if not isinstance(proof, Proved) or not (only is None or recipe.role == ORIGINAL or recipe.id in only):
             continue
         key = (recipe.id, workload.dtype)
         source = identity(recipe, workload.dtype).source
@@ -110,7 +141,7 @@ def _recipes(
         kernel = bench.kernels[key]
         prepared = _alone(bench, kernel, workload)
         try:
-            check, bits = _check(bench, recipe, prepared, x, y, reference_bits)
+            check, bits = _check(bench, recipe, prepared, used, reference_bits)
         except KernelError as error:
             ended.append(Measurement(recipe.id, RECIPE, "failed_launch", message=str(error), source=source))
             continue
@@ -118,7 +149,7 @@ def _recipes(
             reference_bits = bits
         if check["right"]:
             known = {"source": source, "check": check}
-            entries.append(_entry(bench, recipe.id, RECIPE, prepared, x, y, known))
+            entries.append(_entry(bench, recipe.id, RECIPE, prepared, used, known))
         else:
             message = f"worst share of the bound {check['worst_share']:.3g}"
             ended.append(Measurement(recipe.id, RECIPE, WRONG, message=message, source=source, check=check))
@@ -133,41 +164,58 @@ def _alone(bench: Bench, kernel: Kernel, workload: Workload) -> Prepared:
     return prepare(original, kernel, workload.rows, workload.width, bench.sm_count)
 
 
-def _automatic(bench: Bench, pick: Pick, x: Guarded, y: Guarded) -> Entry:
+def _automatic(bench: Bench, pick: Pick, used: Buffers) -> Entry:
     known = {
         "picked": pick.selection.decision.recipe,
         "selection": pick.selection.id,
-        "source": identity(pick.prepared.chosen.recipe, x.dtype).source,
+        "source": identity(pick.prepared.chosen.recipe, used.first[0].dtype).source,
     }
-    return _entry(bench, POLICY, POLICY, pick.prepared, x, y, known)
+    return _entry(bench, POLICY, POLICY, pick.prepared, used, known)
 
 
-def _entry(
-    bench: Bench, name: str, kind: str, prepared: Prepared, x: Guarded, y: Guarded, known: Mapping[str, Any]
-) -> Entry:
-    return Entry(name, kind, _capture(bench, prepared, x, y), known, lambda: _run(bench, prepared, x, y))
+def _entry(bench: Bench, name: str, kind: str, prepared: Prepared, used: Buffers, known: Mapping[str, Any]) -> Entry:
+    launch = used.turns(lambda x, y: _run(bench, prepared, x, y))
+    return Entry(name, kind, _capture(bench, prepared, used), known, launch)
 
 
 def _check(
-    bench: Bench, recipe: Recipe, prepared: Prepared, x: Guarded, y: Guarded, original_bits: Any
+    bench: Bench, recipe: Recipe, prepared: Prepared, used: Buffers, original_bits: Any
 ) -> tuple[dict[str, Any], Any]:
-    """Compare the full output with the FP64 reference, look at the guards and at the input."""
-    cupy = bench.session.cupy
+    """Check the output in every pair; return the worst check, and the bits in the first pair.
+
+    The inputs are equal, so an output with the bits of the first pair's is as right; any other is compared itself.
+    """
+    x, y = used.first
     before = x.body.copy()
-    y.poison()
-    bench.session.synchronize()
-    _run(bench, prepared, x, y)
-    bench.session.synchronize()
+    checks: list[dict[str, Any]] = []
+    for pair in used.pairs:
+        pair[1].poison()
+        bench.session.synchronize()
+        _run(bench, prepared, *pair)
+        bench.session.synchronize()
+        if not checks or not _equal(bench, pair, used.first):
+            checks.append(_judged(bench, recipe, *pair, before, original_bits))
     bits = y.body.copy() if recipe.role == ORIGINAL else y.body
-    form = recipe.form
-    found = compare(cupy, form, recipe, x.dtype, x.values(), y.values())
+    return max(checks, key=lambda check: (not check["right"], check["worst_share"])), bits
+
+
+def _equal(bench: Bench, pair: tuple[Guarded, Guarded], other: tuple[Guarded, Guarded]) -> bool:
+    """Return whether two pairs hold the same, in input, output and guards."""
+    equal = bench.session.cupy.array_equal
+    return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip(pair, other, strict=True))
+
+
+def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, before: Any, original_bits: Any) -> dict[str, Any]:
+    """Compare the full output with the FP64 reference, look at the guards and at the input, which was `before`."""
+    cupy = bench.session.cupy
+    found = compare(cupy, recipe.form, recipe, x.dtype, x.values(), y.values())
     equal_share = 1.0
     if original_bits is not None:
-        element = y.body.size // max(1, x.rows * x.width)
+        element = y.body.size // max(1, y.rows * y.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
-        equal_share = float(cupy.mean(bits.view(kind) == original_bits.view(kind)))
+        equal_share = float(cupy.mean(y.body.view(kind) == original_bits.view(kind)))
     intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(before, x.body))
-    check = {
+    return {
         "right": bool(found.right and intact),
         "worst_share": found.worst_share,
         "bad_finite": found.bad_finite,
@@ -175,7 +223,6 @@ def _check(
         "bit_equal_share": equal_share,
         "guards_and_input_intact": intact,
     }
-    return check, bits
 
 
 def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> None:
@@ -185,19 +232,28 @@ def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> None:
         raise CalibrationError(f"a fallback ({verdict.value}) ran where {prepared.chosen.recipe.id} was to be timed")
 
 
-def _capture(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> Callable[[int], Graph]:
-    """Return how to capture launches, each graph read back and compared with the recipe and the pointers."""
+def _capture(bench: Bench, prepared: Prepared, used: Buffers) -> Callable[[int], Graph]:
+    """Return how to capture launches, each graph read back and compared with the recipe and the pointers.
+
+    The driver promises no order of the nodes it gives back; one stream makes them a chain in the order of capture. So
+    it is counted: every pair as often as its turn comes, and nothing else.
+    """
 
     def capture(launches: int) -> Graph:
         # A session replays its graphs one after the other, so they may share a workspace; and they must, to compare:
         # where it lies in L2 moves a split scan by up to 6 %.
         workspaces(prepared.chosen.device).release_captures()
-        graph = bench.session.capture(lambda: _run(bench, prepared, x, y), launches)
-        shape, function = prepared.chosen_shape, prepared.chosen.function.ptr
-        expected = Node(int(function), shape.ctas, shape.threads, (x.address, y.address))
-        nodes = kernel_nodes(graph)
-        if len(nodes) != launches or any(node != expected for node in nodes):
-            raise CalibrationError(f"the graph of {prepared.chosen.recipe.id} holds {nodes[:1]}, not {expected}")
+        graph = bench.session.capture(used.turns(lambda x, y: _run(bench, prepared, x, y)), launches)
+        shape, function = prepared.chosen_shape, int(prepared.chosen.function.ptr)
+        turns = [(x.address, y.address) for x, y in islice(cycle(used.pairs), launches)]
+        expected = Counter(Node(function, shape.ctas, shape.threads, addresses) for addresses in turns)
+        held = Counter(kernel_nodes(graph))
+        if held != expected:
+            strange = next(iter(held - expected or expected - held))
+            raise CalibrationError(
+                f"the graph of {prepared.chosen.recipe.id} holds {held.total()} nodes of {launches} launches on "
+                f"{len(used.pairs)} buffer pairs, and {strange} not as often as it should"
+            )
         return graph
 
     return capture

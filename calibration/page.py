@@ -8,13 +8,17 @@ from typing import Any
 from attrs import frozen
 
 from calibration.agreement import agreement
+from calibration.contest import contest, experimental
+from calibration.freeze import in_force
 from calibration.gpu import REPLAY_US
-from calibration.packet import Packet
-from calibration.records import MEASURED, PLAIN, Geometry
+from calibration.judge import judge
+from calibration.maps import KINDS, file_name
+from calibration.packet import Contents, Packet
+from calibration.records import MEASURED, PLAIN, POLICY, Geometry
 from calibration.report import show, table
 from calibration.stats import NOISE, quantile
+from calibration.tables import by_program, recipes, schemas
 
-_SPLITS = ("geometry", "width", "rows")
 _OUTCOME = (
     ("picked", "picked"),
     ("reason", "reason"),
@@ -53,6 +57,7 @@ def page(packet: Packet) -> str:
     contents = packet.contents
     assert contents.validation is not None
     assert contents.crossvalidation is not None
+    records = (*contents.cohort, *contents.validation_records)
     origin = (
         f"Packet `{packet.digest}`. Made by `python -m calibration.bundle`; `rowsmith packet verify` does every figure "
         "again from the raw samples."
@@ -66,12 +71,20 @@ def page(packet: Packet) -> str:
         _goals(contents.validation),
         "## Figures",
         table(contents.validation),
+        "## By program and dtype",
+        by_program(_by_program(contents)),
+        "## Maps",
+        _maps(packet),
+        "## Recipes",
+        recipes(contest(records, contents.validation["outcomes"]), experimental()),
+        "## Rounds",
+        _rounds(contents),
         "## Automatic over forced",
         _agreement(contents.validation_records),
         "## Length of replays",
-        _replays((*contents.cohort, *contents.validation_records)),
+        _replays(records),
         "## Schemas on held-out training geometries",
-        _schemas(contents.crossvalidation),
+        schemas(contents.crossvalidation, contents.fits, in_force(contents.fits)),
         "## Every outcome",
         _outcomes(contents.validation["outcomes"]),
     )
@@ -131,18 +144,39 @@ def _replays(records: Iterable[Geometry]) -> str:
     )
 
 
-def _schemas(crossvalidation: Mapping[str, Any]) -> str:
-    lines = [
-        "| schema | dtypes | held out | regret, geometric mean | 95th percentile | worst | regressions |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
-    for name, part in crossvalidation["schemas"].items():
-        for split in _SPLITS:
-            figures = part["splits"][split]
-            values = (figures["regret_geomean"], figures["regret_p95"], figures["regret_worst"], figures["regressions"])
-            cells = " | ".join(show(value) for value in values)
-            lines.append(f"| {name} | {part['dtype_sharing']} | {split} | {cells} |")
-    return "\n".join(lines)
+def _by_program(contents: Contents) -> list[Mapping[str, Any]]:
+    """Return the figures by program; of a document that holds none they are computed from its records."""
+    validation = contents.validation
+    assert validation is not None
+    if "by_program" not in validation["figures"]:
+        validation = judge(validation["profile"], contents.validation_records, contents.selections)
+    found: list[Mapping[str, Any]] = validation["figures"]["by_program"]
+    return found
+
+
+def _maps(packet: Packet) -> str:
+    forms = sorted({planned.form for planned in packet.contents.plan.training})
+    images = [f"![{form}, {kind}]({file_name(packet.name, form, kind)})" for form in forms for kind in KINDS]
+    return "\n\n".join(("Drawn by `rowsmith map`: what the profile picks, and the regret that was measured.", *images))
+
+
+def _rounds(contents: Contents) -> str:
+    """How many records hold rounds that joined later, and what that means for the figures."""
+    trained = sum(bool(record.joined) for record in contents.cohort)
+    judged = sum(bool(record.joined) for record in contents.validation_records)
+    if not trained + judged:
+        return "All candidates of a geometry took turns in the same rounds."
+    moved = [abs(later.moved) for record in (*contents.cohort, *contents.validation_records) for later in record.joined]
+    older = sum(
+        any(m.in_round < record.by_name[POLICY].in_round for m in record.recipes())
+        for record in contents.validation_records
+    )
+    return (
+        f"{trained} of {len(contents.cohort)} training geometries and {judged} of {len(contents.validation_records)} "
+        "validation records hold recipes of a later round, which were timed beside the original alone; its median was "
+        f"within {max(moved):.2%} of its first. In {older} validation records some recipes were timed before this "
+        "profile was frozen. A ratio marked * joins two rounds."
+    )
 
 
 def _outcomes(outcomes: Iterable[Mapping[str, Any]]) -> str:
@@ -151,6 +185,7 @@ def _outcomes(outcomes: Iterable[Mapping[str, Any]]) -> str:
         "|---|---|" + "---|" * len(_OUTCOME),
     ]
     for part in outcomes:
-        cells = " | ".join(show(part[name]) for name, _ in _OUTCOME)
+        across = part.get("across_rounds", ())
+        cells = " | ".join(show(part[name]) + " *" * (name in across) for name, _ in _OUTCOME)
         lines.append(f"| {part['dtype']} {part['rows']} x {part['width']} | {part['run']} | {cells} |")
     return "\n".join(lines)

@@ -6,9 +6,12 @@ import json
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
+from calibration.buffers import Buffers
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.plan import Planned
@@ -40,23 +43,36 @@ class TorchPeers:
     def __init__(self) -> None:
         self._compiled: dict[tuple[str, str, int, int], Callable[[Any], Any] | str] = {}
 
-    def __call__(self, session: Session, planned: Planned, x: Guarded) -> Mapping[str, Callable[[int], Graph] | str]:
-        """Return how to capture each peer on the very input, or why it cannot be run."""
+    def __call__(self, session: Session, planned: Planned, used: Buffers) -> Mapping[str, Callable[[int], Graph] | str]:
+        """Return how to capture each peer on the very inputs, or why it cannot be run."""
         import torch
 
-        source = tensor(x)
-        copied = torch.empty_like(source)
-        peers: dict[str, Callable[[int], Graph] | str] = {COPY: _capture(session, lambda: copied.copy_(source))}
-        function = TORCH[planned.form]
-        peers[EAGER] = _capture(session, lambda: function(source))
-        compiled = self._compiled_for(planned, source)
-        peers[COMPILED] = compiled if isinstance(compiled, str) else _capture(session, lambda: compiled(source))
+        sources = [tensor(x) for x, _ in used.pairs]
+        turns = cycle([(torch.empty_like(source), source) for source in sources])
+        peers: dict[str, Callable[[int], Graph] | str] = {COPY: _capture(session, lambda: _copy(*next(turns)))}
+        peers[EAGER] = _capture(session, rotating(TORCH[planned.form], sources))
+        compiled = self._compiled_for(planned, sources[0])
+        peers[COMPILED] = compiled if isinstance(compiled, str) else _capture(session, rotating(compiled, sources))
         return peers
 
     def _compiled_for(self, planned: Planned, source: Any) -> Callable[[Any], Any] | str:
         if planned.key not in self._compiled:
             self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), source)
         return self._compiled[planned.key]
+
+
+def rotating(function: Callable[[Any], Any], sources: Sequence[Any]) -> Callable[[], Any]:
+    """Return a call of `function` on the next source. With several, it holds as many results, its own included.
+
+    An allocator gives the memory of a dropped result to the next one, which would find it in L2.
+    """
+    turns = cycle(sources)
+    held: deque[Any] = deque(maxlen=len(sources) - 1)
+    return lambda: held.append(function(next(turns)))
+
+
+def _copy(target: Any, source: Any) -> None:
+    target.copy_(source)
 
 
 def _compile(function: Callable[[Any], Any], number: int, source: Any) -> Callable[[Any], Any] | str:

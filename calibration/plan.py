@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import cycle
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import fields, frozen
 
+from calibration.drawing import Limits, inventory, training
 from calibration.errors import PlanError
-from calibration.strata import ELEMENTS, GRIDS, ROWS, ElementStratum, Grid, RowStratum, WidthStratum
-from features.program import Program, program_of
+from calibration.planned import Planned
+from calibration.rotation import judge_regime
+from calibration.strata import GRIDS, Grid
+from calibration.wide import wide
+from features.program import program_of
 from features.proof import form_of
-from kernels.dtypes import STORAGE, storage
+from kernels.dtypes import STORAGE
 from kernels.identity import digest
 from kernels.target import Target
+
+__all__ = ["INVENTORY", "Plan", "Planned", "draw_plan", "plan_from_json"]
 
 PLAN_SCHEMA = "rowsmith.plan/1"
 # 2^28 elements of FP32 are 2 GiB of traffic, about half a millisecond on an H200: a sweep of 200 points stays short.
 MAX_ELEMENTS = 2**28
-# Input, output, the original's output to compare with, and room for guards and the chunked reference.
-BUFFERS = 4
-COLD_FOOTPRINT_BYTES = 2**20
-
-
-@frozen
-class Planned:
-    """One geometry to measure."""
-
-    op: str
-    dtype: str
-    rows: int
-    width: int
-    stratum: Mapping[str, str]
-
-    @property
-    def program(self) -> Program:
-        """The program to measure."""
-        return program_of(self.op, self.dtype)
-
-    @property
-    def form(self) -> str:
-        """The form of the program."""
-        return form_of(self.program)
-
-    @property
-    def key(self) -> tuple[str, str, int, int]:
-        """What tells two geometries apart: op, dtype, rows, width."""
-        return self.op, self.dtype, self.rows, self.width
+# The tables that a plan is drawn from, by name: `documented` is where the documented recipes are legal, `wide` is what
+# people run. A plan that names none is of the first.
+DOCUMENTED, WIDE = "documented", "wide"
+INVENTORIES = (DOCUMENTED, WIDE)
+# What a calibration draws from unless it is told otherwise.
+INVENTORY = DOCUMENTED
 
 
 @frozen(slots=False)
 class Plan:
-    """What a sweep measures. `training` is for fitting, `validation` is never looked at by a fit."""
+    """What a sweep measures. `training` is for fitting, `validation` is never looked at by a fit.
+
+    `inventory` names the tables it was drawn from. `inventory_seed` is that of the validation where it is not `seed`: a
+    changed fit may be judged on geometries that no earlier one was.
+    """
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
@@ -65,16 +50,25 @@ class Plan:
     max_elements: int
     training: tuple[Planned, ...]
     validation: tuple[Planned, ...]
+    inventory: str = DOCUMENTED
+    inventory_seed: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as it is stored."""
-        document = asdict(self)
-        return {"schema": PLAN_SCHEMA, **{k: list(v) if isinstance(v, tuple) else v for k, v in document.items()}}
+        """Return the plan as it is stored; inventory and its seed only where they are not the usual ones."""
+        document = {part.name: getattr(self, part.name) for part in fields(Plan)}
+        usual = {name for name, value in _USUAL.items() if document[name] == value}
+        kept = {k: list(v) if isinstance(v, tuple) else v for k, v in document.items() if k not in usual}
+        points = {part: [planned.to_json() for planned in document[part]] for part in _PARTS}
+        return {"schema": PLAN_SCHEMA, **kept, **points}
 
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the stored document."""
         return digest(self.to_json())
+
+
+_PARTS = ("training", "validation")
+_USUAL = {"inventory": DOCUMENTED, "inventory_seed": None}
 
 
 def plan_from_json(document: Mapping[str, Any]) -> Plan:
@@ -85,7 +79,7 @@ def plan_from_json(document: Mapping[str, Any]) -> Plan:
         facts: dict[str, Any] = {
             k: tuple(v) if k in ("ops", "dtypes") else v for k, v in document.items() if k != "schema"
         }
-        for part in ("training", "validation"):
+        for part in _PARTS:
             facts[part] = tuple(Planned(**planned) for planned in facts[part])
         return Plan(**facts)
     except (KeyError, TypeError, AttributeError) as error:
@@ -101,138 +95,55 @@ def draw_plan(
     dtypes: Sequence[str] = tuple(STORAGE),
     regime: str = "hot",
     max_elements: int = MAX_ELEMENTS,
+    inventory_name: str = INVENTORY,
+    inventory_seed: int | None = None,
 ) -> Plan:
     """Draw the plan of a sweep; the same arguments give the same plan on every machine.
 
     Parameters
     ----------
-    memory_bytes : what the buffers of one geometry may take together, four of them counted.
+    memory_bytes : what the buffers of one geometry may take together.
     max_elements : the largest training geometry. The inventory stays below half of it, so that every feature of it lies
         inside the ranges that training spans.
+    inventory_name : the tables to draw from, one of `INVENTORIES`.
+    inventory_seed : draws another inventory over the same training set.
 
     Raises
     ------
-    PlanError : no grid for an op's form, or nothing fits the limits.
+    PlanError : no such regime or tables, no grid for an op's form, or nothing fits the limits.
     """
-    limits = _Limits(target.sm_count, memory_bytes, max_elements, regime)
-    training: list[Planned] = []
-    validation: list[Planned] = []
+    judge_regime(regime)
+    limits = Limits(target.sm_count, target.l2_bytes, memory_bytes, max_elements, regime)
+    fitted: list[Planned] = []
+    judged: list[Planned] = []
     for op in ops:
-        form = form_of(program_of(op, dtypes[0]))
-        if form not in GRIDS:
-            raise PlanError(f"no grid says where programs of form {form} are measured; there are {', '.join(GRIDS)}")
-        grid = GRIDS[form]
-        fitted = tuple(
-            p for i, dtype in enumerate(dtypes) for p in _training(op, dtype, i, len(dtypes), grid, seed, limits)
-        )
-        if not fitted:
+        grid = _grid(form_of(program_of(op, dtypes[0])), inventory_name)
+        of_op = training(op, dtypes, grid, seed, limits)
+        if not of_op:
             raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
-        training += fitted
-        validation += _inventory(op, dtypes, grid, seed, limits, fitted)
+        fitted += of_op
+        judged += inventory(op, dtypes, grid, seed if inventory_seed is None else inventory_seed, limits, of_op)
     return Plan(
-        tuple(ops),
-        tuple(dtypes),
-        seed,
-        regime,
-        target.sm_count,
-        memory_bytes,
-        max_elements,
-        tuple(training),
-        tuple(validation),
+        ops=tuple(ops),
+        dtypes=tuple(dtypes),
+        seed=seed,
+        regime=regime,
+        sm_count=target.sm_count,
+        memory_bytes=memory_bytes,
+        max_elements=max_elements,
+        training=tuple(fitted),
+        validation=tuple(judged),
+        inventory=inventory_name,
+        inventory_seed=inventory_seed,
     )
 
 
-@frozen
-class _Limits:
-    sm_count: int
-    memory_bytes: int
-    max_elements: int
-    regime: str
-
-    def fits(self, rows: int, width: int, dtype: str, max_elements: int | None = None) -> bool:
-        low, high = self.widths(rows, dtype, max_elements or self.max_elements)
-        return low <= width <= high
-
-    def widths(self, rows: int, dtype: str, max_elements: int) -> tuple[int, int]:
-        """Return the least and the greatest width for a number of rows; there is none where they cross."""
-        column_bytes = rows * storage(dtype).bytes
-        low = -(-COLD_FOOTPRINT_BYTES // (2 * column_bytes)) if self.regime == "cold" else 1
-        return low, min(max_elements // rows, self.memory_bytes // (BUFFERS * column_bytes))
-
-
-def _training(op: str, dtype: str, turn: int, turns: int, grid: Grid, seed: int, limits: _Limits) -> Iterator[Planned]:
-    """Spread the picks of every width over the row counts used least so far; add the corners of the domain."""
-    used: dict[int, int] = dict.fromkeys(grid.training_rows(limits.sm_count), 0)
-    for place, width in enumerate(reversed(grid.widths)):
-        possible = [rows for rows in used if limits.fits(rows, width, dtype)]
-        if not possible:
-            continue
-        corners = {possible[0]}  # the fewest rows of every width: where a row is split, features are least there
-        if place % turns == turn:
-            corners.add(possible[-1])
-        others = [rows for rows in possible if rows not in corners]
-        others.sort(key=lambda rows, width=width: (used[rows], _draw(seed, op, dtype, rows, width)))  # type: ignore[misc]
-        for rows in sorted(corners | set(others[: grid.picks])):
-            used[rows] += 1
-            yield Planned(op, dtype, rows, width, {"set": "training"})
-
-
-def _inventory(
-    op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: _Limits, training: Iterable[Planned]
-) -> Iterator[Planned]:
-    """Fill every element stratum alike: each width stratum meets each row stratum and dtype equally often."""
-    taken = {planned.key for planned in training}
-    span = (min(grid.widths), max(grid.widths))
-    laps = range(max(stratum.count for stratum in grid.inventory))
-    order = [stratum for lap in laps for stratum in grid.inventory if lap < stratum.count]
-    for elements in ELEMENTS:
-        possible = [r for r in ROWS if _meets(r, elements, grid, dtypes[0], limits)]
-        for turn, widths in enumerate(order if possible else []):
-            lap, place = divmod(turn, len(grid.inventory))
-            dtype = dtypes[(place + lap + lap // len(possible)) % len(dtypes)]
-            first = lap % len(possible)
-            for rows in (*possible[first:], *possible[:first]):
-                label = (seed, op, elements.name, rows.name, widths.name, turn)
-                found = _one(op, dtype, elements, rows, widths, label, limits, span, taken)
-                if found is not None:
-                    taken.add(found.key)
-                    yield found
-                    break
-
-
-def _one(
-    op: str,
-    dtype: str,
-    elements: ElementStratum,
-    rows: RowStratum,
-    widths: WidthStratum,
-    label: tuple[object, ...],
-    limits: _Limits,
-    span: tuple[int, int],
-    taken: set[tuple[str, str, int, int]],
-) -> Planned | None:
-    """Draw a geometry of the three strata that is in no other place of the plan, or None where there is none."""
-    for count in sorted(rows.rows(limits.sm_count), key=lambda count: _draw(*label, count)):
-        least, most = limits.widths(count, dtype, limits.max_elements // 2)
-        low, high = max(span[0], least, -(-elements.low // count)), min(span[1], most, (elements.high - 1) // count)
-        fitting = [w for w in widths.widths if low <= w <= high]
-        start = _draw(*label, count, "width") % max(1, len(fitting))
-        for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
-            if (op, dtype, count, width) not in taken:
-                stratum = {"elements": elements.name, "rows": rows.name, "width": widths.name}
-                return Planned(op, dtype, count, width, stratum)
-    return None
-
-
-def _meets(rows: RowStratum, elements: ElementStratum, grid: Grid, dtype: str, limits: _Limits) -> bool:
-    """Return whether any training width and a row count of the stratum meet in the element stratum."""
-    return any(
-        elements.low <= count * width < elements.high and limits.fits(count, width, dtype, limits.max_elements // 2)
-        for count in rows.rows(limits.sm_count)
-        for width in grid.widths
-    )
-
-
-def _draw(*label: object) -> int:
-    """Return a number that looks random and depends on the label alone: no generator whose stream could change."""
-    return int.from_bytes(hashlib.sha256("|".join(map(str, label)).encode()).digest()[:8])
+def _grid(form: str, inventory_name: str) -> Grid:
+    """Return where programs of a form are measured: a row of the documented tables, or the wide grid of any form."""
+    if inventory_name not in INVENTORIES:
+        raise PlanError(f"inventory {inventory_name!r} is not known; use {' or '.join(INVENTORIES)}")
+    if inventory_name == WIDE:
+        return wide(form)
+    if form not in GRIDS:
+        raise PlanError(f"no grid says where programs of form {form} are measured; there are {', '.join(GRIDS)}")
+    return GRIDS[form]

@@ -11,6 +11,11 @@ T = TypeVar("T")
 LINE_EVERY_SECONDS = 10.0
 
 
+def say(line: str) -> None:
+    """Print one line for whoever waits."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
     """Yield the items and report how many are done and how long the rest will take."""
     if sys.stderr.isatty():
@@ -26,7 +31,7 @@ def tracked(items: Iterable[T], total: int, what: str) -> Iterator[T]:
         now = time.monotonic()
         if now - last >= LINE_EVERY_SECONDS or done == total:
             left = (now - started) / done * (total - done)
-            print(f"{what}: {done} of {total}, {left:.0f} s left", file=sys.stderr, flush=True)
+            say(f"{what}: {done} of {total}, {left:.0f} s left")
             last = now
     if not done:
-        print(f"{what}: nothing left to do", file=sys.stderr, flush=True)
+        say(f"{what}: nothing left to do")

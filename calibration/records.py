@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from typing import Any
 
 from attrs import field, fields, frozen
 
 from calibration.errors import RecordError
-from calibration.stats import DRIFT, Timing, drift, judge_samples, jumps, same, timing
+from calibration.measurement import (
+    COMPILED,
+    COPY,
+    DRIFTED,
+    EAGER,
+    FIRST_ROUND,
+    FLOOR,
+    KINDS,
+    MEASURED,
+    PEER,
+    PLAIN,
+    POLICY,
+    RECIPE,
+    STATUSES,
+    TIMED_OUT,
+    UNSTABLE,
+    WRONG,
+    Joined,
+    Measurement,
+    geometry_status,
+    is_ambiguous,
+    joined_from_json,
+    judge_keys,
+    measurement_from_json,
+    one_of,
+    original_drift,
+    plain_name,
+    timed_status,
+)
+from calibration.stats import DRIFT, Timing, judge_samples
 from features.program import OPS, Program, program_of
 from features.proof import form_of
 from features.workload import Workload
@@ -18,82 +47,62 @@ from kernels.identity import digest
 from kernels.recipes import original_of
 from policy.judging import REGIMES
 
+__all__ = [
+    "COMPILED",
+    "COPY",
+    "DRIFTED",
+    "EAGER",
+    "FLOOR",
+    "GEOMETRY_SCHEMA",
+    "KINDS",
+    "MEASURED",
+    "PEER",
+    "PLAIN",
+    "POLICY",
+    "RECIPE",
+    "RUNS",
+    "STATUSES",
+    "TIMED_OUT",
+    "TRAINING",
+    "UNSTABLE",
+    "VALIDATION",
+    "WRONG",
+    "Geometry",
+    "Joined",
+    "Measurement",
+    "Pair",
+    "geometry_from_json",
+    "geometry_status",
+    "inconsistencies",
+    "is_ambiguous",
+    "measurement_from_json",
+    "original_drift",
+    "plain_name",
+    "timed_status",
+]
+
 GEOMETRY_SCHEMA = "rowsmith.geometry/1"
 TRAINING, VALIDATION = "training", "validation"
 RUNS = {TRAINING: (0,), VALIDATION: (1, 2)}
-RECIPE, PEER, FLOOR, POLICY, PLAIN = "recipe", "peer", "floor", "policy", "plain"
-KINDS = (RECIPE, PEER, FLOOR, POLICY, PLAIN)
-# The names of what is no recipe: the automatic pick is named as its kind is.
-EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
-MEASURED, UNSTABLE, DRIFTED, WRONG, TIMED_OUT = "measured", "unstable", "drifted", "wrong", "timed_out"
-
-# What each end of a point or a measurement means, and whether samples belong to it (None: some may have been taken).
-STATUSES: dict[str, tuple[str, bool | None]] = {
-    MEASURED: ("timed, and fit for use", True),
-    UNSTABLE: ("two separated levels of time with unchanged source and receipt, or mostly throttled", True),
-    DRIFTED: ("the original's recheck differs by more than 2 %, twice", True),
-    WRONG: ("the check failed; not timed", False),
-    "failed_compile": ("no kernel; the message says how", False),
-    "failed_launch": ("the launch failed; the message says how", None),
-    "excluded": ("the receipt excludes it; not timed", False),
-    TIMED_OUT: ("not finished within the point's limit; the samples taken until then are kept", None),
-}
 
 
-@frozen(slots=False)
-class Measurement:
-    """One candidate at one geometry. A launch took `samples_ns[i] / launches`; only the original has `recheck_ns`.
+@frozen
+class Pair:
+    """Two timings to compare; `across` tells that no round holds both."""
 
-    `throttled` marks samples by index: they are kept, counted and left out of every figure (`stats.timing`). A
-    measurement with fewer clean samples than half is `unstable`, never `measured`.
-    """
+    one: Timing | None
+    other: Timing | None
+    across: bool = False
 
-    name: str
-    kind: str
-    status: str
-    launches: int = 0
-    samples_ns: tuple[int, ...] = ()
-    throttled: tuple[int, ...] = ()
-    message: str | None = None
-    source: str | None = None
-    check: Mapping[str, Any] | None = None
-    recheck_ns: tuple[int, ...] | None = None
-    picked: str | None = None
-    selection: str | None = None
-
-    def __attrs_post_init__(self) -> None:
-        _one_of("kind", self.kind, KINDS, self.name)
-        _one_of("status", self.status, STATUSES, self.name)
-        timed = STATUSES[self.status][1]
-        if timed is False and self.samples_ns:
-            raise RecordError(
-                f"{self.name}: status {self.status} is not timed, yet there are {len(self.samples_ns)} samples"
-            )
-        if timed or self.samples_ns:
-            judge_samples(self.samples_ns, self.launches, self.name)
-        if self.recheck_ns is not None:
-            judge_samples(self.recheck_ns, self.launches, f"{self.name} recheck")
-        if self.status == MEASURED:
-            self.timing  # noqa: B018 - refuses marks that leave too few clean samples
-
-    @cached_property
-    def timing(self) -> Timing:
-        """The figures of one launch, or `RecordError` where there are no samples to take them from."""
-        return timing(self.samples_ns, self.launches, self.throttled, self.name)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the measurement as it is stored; recheck, pick and selection only where there are any."""
-        document = {name: _plain(getattr(self, name)) for name in _MEASUREMENT}
-        return {k: v for k, v in document.items() if v is not None or k not in _OPTIONAL}
-
-
-_MEASUREMENT = tuple(f.name for f in fields(Measurement))
-_OPTIONAL = ("recheck_ns", "picked", "selection")
+    @property
+    def ratio(self) -> float | None:
+        """The median of the first over that of the second, None where one is missing."""
+        return None if self.one is None or self.other is None else self.one.median_us / self.other.median_us
 
 
 @frozen(slots=False)
 class Geometry:
-    """One measured point: whole or absent, named by its digest."""
+    """One measured point: whole or absent, named by its digest. `joined` holds the rounds after the first."""
 
     purpose: str
     run: int
@@ -111,22 +120,24 @@ class Geometry:
     ambiguous: bool
     baseline: Mapping[str, Any] | None
     measurements: tuple[Measurement, ...] = field(repr=False)
+    joined: tuple[Joined, ...] = field(default=(), repr=False)
 
     def __attrs_post_init__(self) -> None:
         where = self.label
-        _one_of("purpose", self.purpose, RUNS, where)
-        _one_of("run", self.run, RUNS[self.purpose], where)
-        _one_of("regime", self.regime, REGIMES, where)
-        _one_of("dtype", self.dtype, STORAGE, where)
-        _one_of("status", self.status, STATUSES, where)
+        one_of("purpose", self.purpose, RUNS, where)
+        one_of("run", self.run, RUNS[self.purpose], where)
+        one_of("regime", self.regime, REGIMES, where)
+        one_of("dtype", self.dtype, STORAGE, where)
+        one_of("status", self.status, STATUSES, where)
         for name in ("rows", "width"):
             if not isinstance(extent := getattr(self, name), int) or isinstance(extent, bool) or extent < 0:
                 raise RecordError(f"{where}: {name} is {extent!r}, not a whole number of at least 0")
         if self.form != form_of(self.workload.program):
             raise RecordError(f"{where}: the program's form is {form_of(self.workload.program)}")
-        names = [m.name for m in self.measurements]
-        if len(set(names)) != len(names):
-            raise RecordError(f"{where}: a candidate is measured twice in one record: {', '.join(names)}")
+        for part in (self.measurements, *(later.again for later in self.joined)):
+            names = [m.name for m in part]
+            if len(set(names)) != len(names):
+                raise RecordError(f"{where}: a candidate is measured twice in one record: {', '.join(names)}")
         if self.baseline is not None:
             judge_samples(self.baseline["samples_ns"], self.baseline["launches"], f"{where} baseline")
 
@@ -156,30 +167,41 @@ class Geometry:
         """Every measurement, by candidate."""
         return {m.name: m for m in self.measurements}
 
+    @cached_property
+    def by_round(self) -> Mapping[tuple[str, int], Measurement]:
+        """Every measurement that is fit for use, those taken again included, by candidate and round."""
+        held = {(m.name, m.in_round): m for m in self.measurements}
+        again = {(m.name, later.number): m for later in self.joined for m in later.again}
+        return {key: m for key, m in {**again, **held}.items() if m.status == MEASURED}
+
     def timing(self, name: str) -> Timing | None:
         """Return the figures of a candidate that was measured and is fit for use, or None."""
         found = self.by_name.get(name)
         return found.timing if found is not None and found.status == MEASURED else None
+
+    def pair(self, one: str, other: str) -> Pair:
+        """Return two candidates' figures of the last round that holds both, else of the rounds that hold each."""
+        rounds = {number for name, number in self.by_round if name == one}
+        for number in sorted(rounds, reverse=True):
+            if (other, number) in self.by_round:
+                return Pair(self.by_round[one, number].timing, self.by_round[other, number].timing)
+        found = self.timing(one), self.timing(other)
+        return Pair(*found, across=None not in found)
 
     def recipes(self) -> tuple[Measurement, ...]:
         """Return the recipes that were measured in graphs and are fit for use; no peer, pick or plain launch is one."""
         return tuple(m for m in self.measurements if m.kind == RECIPE and m.status == MEASURED and m.name != POLICY)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is stored."""
-        document = {name: getattr(self, name) for name in _GEOMETRY}
-        return {"schema": GEOMETRY_SCHEMA, **document, "measurements": [m.to_json() for m in self.measurements]}
+        """Return the record as it is stored; `joined` only where a later round did."""
+        document = {name: getattr(self, name) for name in _GEOMETRY if name not in _OPTIONAL}
+        later = {"joined": [part.to_json() for part in self.joined]} if self.joined else {}
+        measurements = [m.to_json() for m in self.measurements]
+        return {"schema": GEOMETRY_SCHEMA, **document, "measurements": measurements, **later}
 
 
 _GEOMETRY = tuple(f.name for f in fields(Geometry))
-
-
-def measurement_from_json(document: Mapping[str, Any]) -> Measurement:
-    """Read a measurement, or raise `RecordError`."""
-    _keys(document, _MEASUREMENT, _OPTIONAL, "measurement")
-    lists = ("samples_ns", "throttled", "recheck_ns")
-    facts: dict[str, Any] = {k: tuple(v) if k in lists else v for k, v in document.items()}
-    return Measurement(**facts)
+_OPTIONAL = ("joined",)
 
 
 def geometry_from_json(document: Mapping[str, Any]) -> Geometry:
@@ -188,68 +210,68 @@ def geometry_from_json(document: Mapping[str, Any]) -> Geometry:
         if document["schema"] != GEOMETRY_SCHEMA:
             raise RecordError(f"schema {document['schema']!r} is not {GEOMETRY_SCHEMA}; use a matching release")
         facts = {k: v for k, v in document.items() if k != "schema"}
-        _keys(facts, _GEOMETRY, (), "record")
+        judge_keys(facts, _GEOMETRY, _OPTIONAL, "record")
         facts["measurements"] = tuple(measurement_from_json(part) for part in facts["measurements"])
+        facts["joined"] = tuple(joined_from_json(part) for part in facts.get("joined", ()))
         return Geometry(**facts)
     except (KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"record is malformed: {type(error).__name__} {error}") from error
 
 
-def timed_status(samples_ns: tuple[int, ...], launches: int, throttled: tuple[int, ...] = ()) -> str:
-    """Return `measured` or `unstable` for samples just taken; raise `RecordError` where they are none at all."""
-    judge_samples(samples_ns, launches, "samples")
-    marked = set(throttled)
-    clean = [sample for index, sample in enumerate(samples_ns) if index not in marked]
-    try:
-        timing(samples_ns, launches, throttled)
-    except RecordError:
-        return UNSTABLE
-    return UNSTABLE if jumps(clean) else MEASURED
+Inconsistency = tuple[str, Any, Any]
 
 
-def original_drift(original: Measurement | None) -> float | None:
-    """Return the drift of an original that was timed twice, or None."""
-    if original is None or not original.samples_ns or original.recheck_ns is None:
-        return None
-    return drift(original.samples_ns, original.recheck_ns)
-
-
-def geometry_status(original: Measurement) -> str:
-    """Return how a point ended: as its original did, or `drifted` where the recheck differs by more than 2 %."""
-    moved = original_drift(original)
-    return DRIFTED if original.status == MEASURED and moved is not None and abs(moved) > DRIFT else original.status
-
-
-def is_ambiguous(measurements: Iterable[Measurement]) -> bool:
-    """Return whether the fastest recipe cannot be separated from another one."""
-    timings = [m.timing for m in measurements if m.kind == RECIPE and m.name != POLICY and m.status == MEASURED]
-    fastest = min(timings, key=lambda t: t.median_us, default=None)
-    return fastest is not None and any(t is not fastest and same(t, fastest) for t in timings)
-
-
-def inconsistencies(record: Geometry) -> tuple[tuple[str, Any, Any], ...]:
+def inconsistencies(record: Geometry) -> tuple[Inconsistency, ...]:
     """Return (what, as the samples say, as the record says) wherever the two differ."""
-    found: list[tuple[str, Any, Any]] = [
-        (f"{m.name} status", UNSTABLE, m.status)
-        for m in record.measurements
-        if m.status == MEASURED and timed_status(m.samples_ns, m.launches, m.throttled) != MEASURED
-    ]
-    recipes = [m for m in record.measurements if m.kind == RECIPE]
-    found += [(f"{m.name} check", "one that passed", m.check) for m in recipes if m.samples_ns and not _passed(m.check)]
-    found += [
-        (f"{m.name} check", "one that failed", m.check) for m in recipes if m.status == WRONG and _passed(m.check)
-    ]
+    found = list(_candidates(record.measurements, ""))
     original = record.by_name.get(original_of(record.form).id)
-    moved = original_drift(original)
-    if moved != record.drift and (moved is None or record.drift is None or abs(moved - record.drift) > 1e-12):
-        found.append(("drift", moved, record.drift))
+    found += _moved("drift", original_drift(original), record.drift)
     if record.status in (MEASURED, DRIFTED):
         status = "without an original" if original is None else geometry_status(original)
         if status != record.status:
             found.append(("status", status, record.status))
     if (ambiguous := is_ambiguous(record.measurements)) != record.ambiguous:
         found.append(("ambiguous", ambiguous, record.ambiguous))
-    return tuple(found)
+    return (*found, *_rounds(record, original))
+
+
+def _candidates(measurements: Iterable[Measurement], where: str) -> Iterator[Inconsistency]:
+    for m in measurements:
+        if m.status == MEASURED and timed_status(m.samples_ns, m.launches, m.throttled) != MEASURED:
+            yield f"{where}{m.name} status", UNSTABLE, m.status
+        if m.kind == RECIPE and m.samples_ns and not _passed(m.check):
+            yield f"{where}{m.name} check", "one that passed", m.check
+        if m.kind == RECIPE and m.status == WRONG and _passed(m.check):
+            yield f"{where}{m.name} check", "one that failed", m.check
+
+
+def _rounds(record: Geometry, first: Measurement | None) -> Iterator[Inconsistency]:
+    """What joined later did so beside an original that was as it was, and every measurement is of a known round."""
+    numbers = [later.number for later in record.joined]
+    if numbers != sorted(set(numbers)):
+        yield "joined rounds", sorted(set(numbers)), numbers
+    for m in record.measurements:
+        if m.in_round not in (FIRST_ROUND, *numbers):
+            yield f"{m.name} round", f"one of {[FIRST_ROUND, *numbers]}", m.in_round
+    for later in record.joined:
+        where = f"round {later.number} "
+        yield from _candidates(later.again, where)
+        original = next((m for m in later.again if first is not None and m.name == first.name), None)
+        if original is None or first is None or MEASURED not in (original.status, first.status):
+            yield f"{where}original", "measured again", None if original is None else original.status
+            continue
+        if original.source != first.source:
+            yield f"{where}original source", first.source, original.source
+        yield from _moved(f"{where}drift", original_drift(original), later.drift)
+        yield from _moved(f"{where}moved", original.timing.median_us / first.timing.median_us - 1, later.moved)
+        for name in ("drift", "moved"):
+            if (value := getattr(later, name)) is None or not abs(value) <= DRIFT:
+                yield f"{where}{name}", f"at most {DRIFT}", value
+
+
+def _moved(name: str, again: float | None, stored: float | None) -> Iterator[Inconsistency]:
+    if again != stored and (again is None or stored is None or not abs(again - stored) <= 1e-12):
+        yield name, again, stored
 
 
 def _passed(check: Mapping[str, Any] | None) -> bool:
@@ -258,11 +280,6 @@ def _passed(check: Mapping[str, Any] | None) -> bool:
         return False
     said = check["right"] is True and check["guards_and_input_intact"] is True
     return said and check["worst_share"] <= 1 and check["bad_finite"] == check["bad_special"] == 0
-
-
-def plain_name(name: str) -> str:
-    """Return what a candidate's plain launches are named."""
-    return f"{name}.{PLAIN}"
 
 
 @cache
@@ -275,22 +292,3 @@ def _program(tree: list[Any], dtype: str) -> Program:
         if program.tree() == tree:
             return program
     raise RecordError(f"program {str(tree)[:120]} for {dtype} is none that this release can build")
-
-
-def _one_of(name: str, value: object, known: Iterable[object], where: str) -> None:
-    if isinstance(value, bool) or value not in tuple(known):
-        raise RecordError(f"{where}: {name} {value!r} is not one of {', '.join(map(str, known))}")
-
-
-def _keys(document: Mapping[str, Any], known: tuple[str, ...], optional: tuple[str, ...], what: str) -> None:
-    unknown = sorted(set(document) - set(known))
-    missing = [name for name in known if name not in document and name not in optional]
-    empty = [name for name in optional if name in document and document[name] is None]
-    if unknown or missing or empty:
-        raise RecordError(
-            f"{what} has unknown keys {unknown}, lacks {missing}, and must leave out rather than null {empty}"
-        )
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from attrs import field, frozen
 
+from calibration.buffers import Buffers
 from calibration.errors import RecordError
 from calibration.gpu import Graph, Session
-from calibration.inputs import Guarded
 from calibration.plan import Planned
 from calibration.records import PLAIN, POLICY, TIMED_OUT, Measurement, plain_name, timed_status
 from features.workload import Workload
@@ -38,7 +38,7 @@ class Pick(Protocol):
 
 
 # Answers with the callables that a peer library runs on the same buffers, or with why there is none.
-Peers = Callable[[Session, Planned, Guarded], Mapping[str, Callable[[int], Graph] | str]]
+Peers = Callable[[Session, Planned, Buffers], Mapping[str, Callable[[int], Graph] | str]]
 
 
 @frozen(eq=False)
@@ -53,6 +53,7 @@ class Bench:
     throttled: Callable[[], bool]
     pick: Callable[[Workload], Pick] | None = None
     peers: Peers | None = None
+    l2_bytes: int = 0
     clock: Callable[[], float] = time.monotonic
 
 
@@ -91,16 +92,16 @@ class _Taken:
 
 
 def timed(
-    bench: Bench, entries: Sequence[Entry], label: str, deadline: Deadline
+    bench: Bench, entries: Sequence[Entry], label: str, deadline: Deadline, pairs: int = 1
 ) -> tuple[list[Measurement], dict[str, Any] | None]:
     """Time every entry, the original first among them, and return the measurements and the empty-kernel baseline.
 
     A round replays each graph once, in an order that `label` seeds. Then the original is replayed again; where there is
     an automatic pick, it and the same recipe by name are launched plainly, in rounds of their own. What is not finished
-    when the deadline passes ends as `timed_out`.
+    when the deadline passes ends as `timed_out`. Graphs hold whole turns of the buffer `pairs`.
     """
     session, original = bench.session, entries[0].name
-    graphs = _graphs(bench, entries, deadline)
+    graphs = _graphs(bench, entries, deadline, pairs)
     if graphs is None:
         return [_measurement(entry, 0, (), (), deadline) for entry in entries], None
     for graph in graphs.values():
@@ -122,13 +123,13 @@ def timed(
     return found, baseline if baseline["samples_ns"] else None
 
 
-def _graphs(bench: Bench, entries: Iterable[Entry], deadline: Deadline) -> dict[str, Graph] | None:
+def _graphs(bench: Bench, entries: Iterable[Entry], deadline: Deadline, pairs: int) -> dict[str, Graph] | None:
     """Capture every entry, and an empty kernel as often as the original; None where the deadline passes meanwhile."""
     graphs: dict[str, Graph] = {}
     for entry in entries:
         if deadline.passed():
             return None
-        graphs[entry.name] = bench.session.long_graph(entry.capture)
+        graphs[entry.name] = bench.session.long_graph(entry.capture, pairs)
     length = next(iter(graphs.values())).launches
     return {**graphs, _BASELINE: bench.session.capture(lambda: _launch_empty(bench), length)}
 

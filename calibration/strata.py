@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
+from kernels.dtypes import STORAGE
+
 # Hidden sizes and vocabularies of models that people run.
 HIDDEN = (2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 12288, 16384)
 VOCABULARIES = (32000, 50257, 128256, 151936)
@@ -64,6 +66,15 @@ ROWS = (
 
 
 @frozen
+class Named:
+    """A geometry that is in the inventory whatever the seed, and in no training set."""
+
+    rows: int
+    width: int
+    dtypes: tuple[str, ...] = tuple(STORAGE)
+
+
+@frozen
 class Grid:
     """Where the programs of one form are measured. A new family is a new row of `GRIDS`.
 
@@ -73,6 +84,12 @@ class Grid:
     rows : training row counts; `sm_multiples` adds one short of, at and past each multiple of the SM count.
     picks : training geometries for each width and dtype, besides the corners that span the domain.
     inventory : width strata of the validation; their counts add up to the geometries of one element stratum.
+    row_strata : row strata of the validation, which share every element stratum that they meet.
+    balanced : whether a geometry goes to the row stratum and dtype used least so far, and the share of an element
+        stratum that not all width strata meet to the others; else strata take turns and what nothing meets is left out.
+    spans : training widths at which every dtype is measured with the most rows that fit.
+    named : geometries of the inventory that are not drawn.
+    peers : on how many drawn geometries of the inventory peers join; None is all.
     """
 
     form: str
@@ -81,6 +98,11 @@ class Grid:
     sm_multiples: tuple[int, ...]
     picks: int
     inventory: tuple[WidthStratum, ...]
+    row_strata: tuple[RowStratum, ...] = ROWS
+    balanced: bool = False
+    spans: tuple[int, ...] = ()
+    named: tuple[Named, ...] = ()
+    peers: int | None = None
 
     def training_rows(self, sm_count: int) -> tuple[int, ...]:
         """Return the training row counts on a GPU with this many SMs, ascending."""

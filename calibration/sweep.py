@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +11,34 @@ from attrs import evolve, frozen
 
 from calibration import peers as torch_peers
 from calibration.assemble import contents
-from calibration.cohort import canonical, canonical_receipts
+from calibration.cohort import canonical_receipts
 from calibration.environment import environment, throttle_probe
 from calibration.errors import CalibrationError
+from calibration.estimate import estimate
 from calibration.fit import fit_cohort
+from calibration.folder import Document, documents, kept
 from calibration.freeze import freeze
 from calibration.gpu import Session
 from calibration.journal import Journal
-from calibration.measure import judge_regime, measure
+from calibration.loading import EMPTY, load_all
 from calibration.packet import write
-from calibration.packetjson import from_json, to_json
-from calibration.plan import Plan, Planned, draw_plan
-from calibration.progress import tracked
+from calibration.plan import INVENTORY, Plan, draw_plan
+from calibration.progress import say
 from calibration.records import RUNS, TRAINING, VALIDATION, Geometry
 from calibration.rounds import Bench, Pick
+from calibration.work import Clock, Work
 from features.workload import Workload
 from kernels import driver
-from kernels.errors import CompileError
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPES, Recipe
-from kernels.source import identity
-from policy.exclusion import exclusion
+from kernels.target import Target
 from policy.profile import Profile, profile_from_document
 
 MEMORY_SHARE = 0.5
 # Makes the real dispatch path for a frozen profile: rowsmith.live hands it in, since imports go the other way.
 Dispatch = Callable[[Profile], Callable[[Workload], Pick]]
-EMPTY = Recipe("baseline.empty", "none", "baseline", "empty.cu", 1, 1, 1, (), "bit_equal")
+# What an environment says of one call beyond the target, which all calls in a folder share.
+_OF_CALL = ("commit", "libraries", "driver_cuda", "runtime_cuda")
 
 
 @frozen
@@ -53,30 +52,58 @@ class Options:
     seed: int = 20261130
     peers: bool = True
     budget_s: float | None = None
-
-
-class OutOfTimeError(CalibrationError):
-    """The budget of this call is spent; the same command goes on where it stopped."""
+    regime: str = "hot"
+    inventory: str = INVENTORY
+    inventory_seed: int | None = None
 
 
 def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
     """Run a calibration from plan to packet and return the packet's path.
 
     Everything measured is in the folder's journal: a call that was killed, or that raised `OutOfTimeError` at the end
-    of its budget, is continued by the same call.
+    of its budget, is continued by the same call. A call with more ops, or after recipes were added or changed, measures
+    what the journal lacks and makes another profile.
     """
+    clock = Clock(options.budget_s)
     device = driver.current_device()
     target = driver.live_target(device)
-    plan = draw_plan(options.ops, options.seed, target, _memory_bytes(device))
-    judge_regime(plan.regime)
-    journal = Journal(options.folder / "journal.jsonl", plan.digest)
-    where = _kept(options.folder / "environment.json", lambda: environment(target, options.seed, device))
-    if where["target"] != {**target.facts(), "label": target.label}:
-        raise CalibrationError(
-            f"{options.folder} was begun on another target; another GPU is another cohort and folder"
-        )
+    plan = _plan(options, target, device)
+    say(str(estimate(plan, options.peers)))
+    journal = Journal(options.folder / "journal.jsonl", {"seed": plan.seed, "regime": plan.regime})
+    training = Work(journal, plan, plan.training, TRAINING)
+    where = _environment(options.folder, environment(target, options.seed, device), bool(training.left(0)))
+    bench, known = _bench(plan, target, device)
+    training.do(bench, 0, clock)
+    cohort = training.records()
+    fits = fit_cohort(cohort, known, target, environment=digest(where), source_commit=where["commit"])
+    document = _frozen(options, plan, target, fits, known)
+    pick = dispatch(profile_from_document(document))
+    validation = Work(journal, plan, plan.validation, VALIDATION, pick, options.peers)
+    judging = evolve(bench, pick=pick, peers=_peers(validation) if options.peers else None)
+    for run in RUNS[VALIDATION]:
+        validation.do(judging, run, clock)
+    judged = validation.records()
+    selections, search_ns = _selections(judged, pick, options.folder, digest(document))
+    found = contents(plan, where, target, known, cohort, fits, document, judged, selections, search_ns)
+    write(options.out, options.name, found)
+    return options.out
+
+
+def _plan(options: Options, target: Target, device: int) -> Plan:
+    return draw_plan(
+        options.ops,
+        options.seed,
+        target,
+        _memory_bytes(device),
+        regime=options.regime,
+        inventory_name=options.inventory,
+        inventory_seed=options.inventory_seed,
+    )
+
+
+def _bench(plan: Plan, target: Target, device: int) -> tuple[Bench, tuple[Receipt, ...]]:
+    """Return what training is measured with, and every receipt."""
     kernels, receipts, excluded = load_all(plan, device)
-    known = canonical_receipts(receipts)
     bench = Bench(
         session=Session(),
         kernels=kernels,
@@ -84,88 +111,61 @@ def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
         empty=driver.load(EMPTY, "float32", device),
         sm_count=target.sm_count,
         throttled=throttle_probe(device),
+        l2_bytes=target.l2_bytes,
     )
-    clock = _Clock(options.budget_s)
-    _measure_all(journal, bench, plan.training, TRAINING, 0, plan, clock)
-    cohort = canonical(journal.of(TRAINING, RUNS[TRAINING]))
-    fits = fit_cohort(cohort, known, target, environment=digest(where), source_commit=where["commit"])
-    document = freeze(options.name, plan.regime, target, fits, known)
-    document = _kept(options.folder / "profile.json", lambda: document)
-    profile = profile_from_document(document)
-    pick = dispatch(profile)
-    judging = evolve(bench, pick=pick, peers=_peers(options, plan, journal))
-    for run in RUNS[VALIDATION]:
-        _measure_all(journal, judging, plan.validation, VALIDATION, run, plan, clock)
-    judged = canonical(journal.of(VALIDATION, RUNS[VALIDATION]))
-    selections, search_ns = _selections(judged, pick)
-    searched = _kept(options.folder / "searches.json", lambda: {"samples_ns": search_ns})
-    found = contents(plan, where, target, known, cohort, fits, document, judged, selections, searched["samples_ns"])
-    write(options.out, options.name, found)
-    return options.out
+    return bench, canonical_receipts(receipts)
 
 
-def load_all(
-    plan: Plan, device: int
-) -> tuple[dict[tuple[str, str], driver.Kernel], list[Receipt], dict[tuple[str, str], tuple[str, str]]]:
-    """Load and query every recipe of the plan's forms: kernels, every receipt, and why the unusable ones are."""
-    kernels: dict[tuple[str, str], driver.Kernel] = {}
-    receipts: list[Receipt] = []
-    excluded: dict[tuple[str, str], tuple[str, str]] = {}
-    target = driver.live_target(device)
-    for recipe in _recipes(plan):
-        for dtype in recipe.dtypes:
-            try:
-                kernel = driver.load(recipe, dtype, device)
-            except CompileError as error:
-                receipts.append(driver.failed_receipt(recipe, dtype, device, error))
-                excluded[recipe.id, dtype] = ("failed_compile", str(error))
-                continue
-            receipts.append(kernel.receipt)
-            made_from = identity(recipe, dtype)
-            unclean = exclusion(recipe, dtype, kernel.receipt, kernel.receipt, made_from, target)
-            if unclean is None or recipe.role == ORIGINAL:
-                kernels[recipe.id, dtype] = kernel
-            else:
-                excluded[recipe.id, dtype] = ("excluded", f"{unclean.code}: {unclean.fact}")
-    return kernels, receipts, excluded
+def _frozen(
+    options: Options, plan: Plan, target: Target, fits: list[dict[str, Any]], receipts: tuple[Receipt, ...]
+) -> Document:
+    """Return the profile of this cohort: the folder's own where it has one."""
+
+    def holds(frozen: Document) -> bool:
+        return bool(frozen["name"] == options.name and {f["cohort"] for f in frozen["fits"]} == {fits[0]["cohort"]})
+
+    return kept(options.folder, "profile", holds, lambda: freeze(options.name, plan.regime, target, fits, receipts))
 
 
-def _measure_all(
-    journal: Journal, bench: Bench, points: Sequence[Planned], purpose: str, run: int, plan: Plan, clock: _Clock
-) -> None:
-    missing = [p for p in points if (purpose, run, p.form, p.dtype, p.rows, p.width) not in journal.records]
-    what = purpose if run == 0 else f"{purpose} run {run}"
-    for point in tracked(missing, len(missing), what):
-        clock.check(f"{what} has {len(missing)} points left at most")
-        seed = int(digest([plan.seed, run, *point.key])[:8], 16)
-        journal.append(measure(bench, point, plan.regime, purpose, run, seed))
-        bench.session.cupy.get_default_memory_pool().free_all_blocks()
+def _environment(folder: Path, now: Document, measuring: bool) -> dict[str, Any]:
+    """Return the environment of the cohort: that of the last call which measured for it, with the earlier ones.
+
+    A call that finds the cohort whole changes nothing of it, whatever the commit is meanwhile.
+    """
+    earlier = documents(folder, "environment")
+    if any(document["target"] != now["target"] for document in earlier):
+        raise CalibrationError(f"{folder} was begun on another target; another GPU is another cohort and folder")
+
+    def holds(document: Document) -> bool:
+        same_call = _board(document) == _board(now) and all(document.get(name) == now.get(name) for name in _OF_CALL)
+        same_kernels = document["catalogue"] == now["catalogue"]
+        return document == earlier[-1] and same_kernels and (same_call or not measuring)
+
+    where = kept(folder, "environment", holds, lambda: now)
+    before = [document for document in documents(folder, "environment") if document != where]
+    told = [{name: document.get(name) for name in (*_OF_CALL, "nvml", "started")} for document in before]
+    return {**where, **({"earlier": told} if told else {})}
 
 
-class _Clock:
-    """The budget of one call, in seconds of wall time; None is no limit."""
-
-    def __init__(self, budget_s: float | None) -> None:
-        self._end = None if budget_s is None else time.monotonic() + budget_s
-
-    def check(self, what: str) -> None:
-        if self._end is not None and time.monotonic() > self._end:
-            raise OutOfTimeError(f"the budget of this call is spent; {what}; run the same command again to go on")
+def _board(document: Document) -> Any:
+    return document.get("nvml", {}).get("board")
 
 
-def _peers(options: Options, plan: Plan, journal: Journal) -> torch_peers.TorchPeers | None:
-    if not options.peers:
-        return None
+def _peers(validation: Work) -> torch_peers.TorchPeers:
     if (missing := torch_peers.available()) is not None:
         raise CalibrationError(f"{missing}; install torch, or leave the peers out with --no-peers")
-    keys = {(r.run, *r.key) for r in journal.of(VALIDATION, RUNS[VALIDATION])}
-    left = [p for p in plan.validation if any((run, p.form, p.dtype, p.rows, p.width) not in keys for run in (1, 2))]
-    torch_peers.warm(left, processes=min(8, os.cpu_count() or 1))
+    left = {p.key: p for run in RUNS[VALIDATION] for p, want in validation.left(run) if p.peers and want.peers}
+    torch_peers.warm(left.values(), processes=min(8, os.cpu_count() or 1))
     return torch_peers.TorchPeers()
 
 
-def _selections(judged: Iterable[Geometry], pick: Callable[[Workload], Pick]) -> tuple[tuple[Any, ...], list[int]]:
-    """Return the facts of every selection that the records name, and what each live search took on the host."""
+def _selections(
+    judged: Iterable[Geometry], pick: Callable[[Workload], Pick], folder: Path, profile: str
+) -> tuple[tuple[Any, ...], list[int]]:
+    """Return the facts of every selection that the records name, and what each live search took on the host.
+
+    Searches of an earlier call for the same profile stand: a later one finds its kernels loaded.
+    """
     facts: dict[str, Any] = {}
     search_ns: list[int] = []
     for record in judged:
@@ -175,23 +175,13 @@ def _selections(judged: Iterable[Geometry], pick: Callable[[Workload], Pick]) ->
             found = getattr(ready, "found", None)
             if found is not None:
                 search_ns.append(found.elapsed_ns)
-    return tuple(facts.values()), search_ns
-
-
-def _recipes(plan: Plan) -> tuple[Recipe, ...]:
-    forms = {planned.form for planned in plan.training}
-    return tuple(recipe for recipe in RECIPES if recipe.form in forms)
-
-
-def _kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the document in the folder, writing it first where there is none: a resumed call goes on with the same."""
-    if not path.exists():
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_bytes(to_json(make()))
-        unfinished.replace(path)
-    document = from_json(path.read_bytes())
-    assert isinstance(document, dict)
-    return document
+    searched = kept(
+        folder,
+        "searches",
+        lambda stored: stored.get("profile") == profile,
+        lambda: {"profile": profile, "samples_ns": search_ns},
+    )
+    return tuple(facts.values()), searched["samples_ns"]
 
 
 def _memory_bytes(device: int) -> int:

@@ -81,6 +81,8 @@ def _other_plan(contents: Contents) -> Iterator[str]:
             dtypes=plan.dtypes,
             regime=plan.regime,
             max_elements=plan.max_elements,
+            inventory_name=plan.inventory,
+            inventory_seed=plan.inventory_seed,
         )
     except _FAILURES as error:
         yield f"this release cannot draw the plan of seed {plan.seed} again ({error}): its points were taken as given"
@@ -157,7 +159,8 @@ def _check_sources(contents: Contents) -> Iterator[Finding]:
         yield from differences("receipts.jsonl", f"{where} options", identity.options, receipt.options)
     for part, records in (("cohort.jsonl", contents.cohort), ("validation.jsonl", contents.validation_records)):
         for record in records:
-            for m in record.recipes():
+            again = (m for later in record.joined for m in later.again)
+            for m in (*record.recipes(), *again):
                 known = made_from.get((m.name, record.dtype))
                 if m.source is not None and known is not None and m.source != known.source:
                     yield Finding(part, f"{record.label} {m.name} source", known.source, m.source)
@@ -228,7 +231,8 @@ def _check_validation(contents: Contents) -> Iterator[Finding]:
         return
     assert contents.profile is not None, "a validation without the profile it judges"
     host = stored["host_search"]["samples_ns"]
-    again = judge(digest(contents.profile), contents.validation_records, contents.selections, host)
+    records, selections = contents.validation_records, contents.selections
+    again = judge(digest(contents.profile), records, selections, host, stored["schema"])
     yield from differences("validation.json", "validation", again, stored, EXACT)
 
 

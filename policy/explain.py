@@ -9,7 +9,7 @@ from attrs import frozen
 
 from features.errors import Refused
 from policy.profile import Profile
-from policy.reasons import CALIBRATE
+from policy.reasons import CALIBRATE_IN
 from policy.selection import Candidate
 
 
@@ -57,7 +57,8 @@ def _no_proved_recipe(story: Story) -> str:
 
 def _target_mismatch(story: Story) -> str:
     listed = ", ".join(f"{name} is {theirs}, not {ours}" for name, ours, theirs in story.differences)
-    return f"{story.kept}: profile {story.profile.name} does not describe this target ({listed}); {CALIBRATE}."
+    remedy = CALIBRATE_IN[story.profile.regime]
+    return f"{story.kept}: profile {story.profile.name} does not describe this target ({listed}); {remedy}."
 
 
 def _no_fit(story: Story) -> str:

@@ -15,7 +15,7 @@ from kernels.receipt import RESOURCES, Receipt
 from policy.errors import ProfileError
 from policy.frozen import ANY_DTYPE, Block, Fit, Profile
 
-REGIMES = ("hot", "cold")
+HOT, COLD = REGIMES = ("hot", "cold")
 _OPTIONAL_TEXT = ("cubin", "failure")
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from policy.judging import COLD, HOT
+
 REQUEST = "request"
 DECISION = "decision"
 CANDIDATE = "recipe"
 CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about three minutes a family"
+CALIBRATE_IN = {HOT: CALIBRATE, COLD: CALIBRATE.replace("--out", "--regime cold --out")}
 
 
 @frozen

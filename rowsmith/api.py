@@ -29,7 +29,7 @@ def select(
     numerics: str = "any",
     profile: Profile | str | None = None,
     target: Target | None = None,
-    regime: str = "hot",
+    regime: str | None = None,
     recipe: str | None = None,
 ) -> Selection:
     """Choose a recipe for a workload and say why, from recorded receipts: no GPU is asked and nothing is timed.
@@ -38,6 +38,7 @@ def select(
     ----------
     op, shape, dtype, strides, alignment_bytes, numerics : as `features.workload.workload` takes them.
     profile : a profile, its name, or None for the one active profile of the regime.
+    regime : `hot` (the same buffers again and again, the default) or `cold` (data that are not in L2).
     target : the silicon and toolchain to decide for; the profile's own when omitted.
     recipe : force this recipe; the policy's own pick is carried beside it.
 

@@ -41,7 +41,7 @@ def select(
     dtype: Annotated[str, typer.Argument(help="float16, bfloat16 or float32.")],
     profile: Annotated[str | None, typer.Option(help="Name or digest of a bundled profile.")] = None,
     target: Annotated[str | None, typer.Option(help="live, a profile's name, or a JSON file of target facts.")] = None,
-    regime: Annotated[str, typer.Option(help="hot or cold.")] = "hot",
+    regime: Annotated[str | None, typer.Option(help="hot or cold; hot where no profile is named.")] = None,
     recipe: Annotated[str | None, typer.Option(help="Force this recipe.")] = None,
     numerics: Annotated[str, typer.Option(help="any or bit_equal.")] = "any",
     alignment: Annotated[int, typer.Option(help="Bytes that divide every base address.")] = 16,
@@ -107,15 +107,23 @@ def calibrate(
     folder: Annotated[Path, typer.Option(help="Journal and frozen profile; a second call resumes here.")] = Path(
         "calibration-run"
     ),
-    ops: Annotated[list[str] | None, typer.Option("--op", help="Program to calibrate; all when omitted.")] = None,
+    ops: Annotated[
+        list[str] | None, typer.Option("--op", help="Program to calibrate; may be repeated, all when omitted.")
+    ] = None,
+    regime: Annotated[str, typer.Option(help="hot: the same buffers; cold: rotated past twice L2.")] = "hot",
+    inventory: Annotated[str | None, typer.Option(help="Tables to draw the plan from: documented or wide.")] = None,
+    inventory_seed: Annotated[
+        int | None, typer.Option(help="Judge on another inventory over the same training set.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261130,
     peers: Annotated[bool, typer.Option(help="Time torch eager, torch.compile and a copy beside the picks.")] = True,
     budget_s: Annotated[
         float | None, typer.Option(help="Stop after this many seconds; resume with the same call.")
     ] = None,
 ) -> None:
-    """Measure this GPU, fit, freeze a profile, validate it and write the packet."""
+    """Measure this GPU, fit, freeze a profile, validate it and write the packet: docs/calibrating.md."""
     with _explained():
+        from calibration.plan import INVENTORY
         from calibration.sweep import Options
         from calibration.sweep import calibrate as run
         from features.program import OPS
@@ -124,11 +132,36 @@ def calibrate(
 
         device = driver.current_device()
         target = driver.live_target(device)
-        written = run(
-            Options(tuple(ops or OPS), name, folder, out, seed, peers, budget_s),
-            lambda profile: Dispatcher(device, target, profile).ready,
+        options = Options(
+            ops=tuple(ops or OPS),
+            name=name,
+            folder=folder,
+            out=out,
+            seed=seed,
+            peers=peers,
+            budget_s=budget_s,
+            regime=regime,
+            inventory=inventory or INVENTORY,
+            inventory_seed=inventory_seed,
         )
+        written = run(options, lambda profile: Dispatcher(device, target, profile).ready)
         typer.echo(f"wrote {written}; check it with: rowsmith packet verify {written}")
+
+
+@app.command("map")
+def draw_map(
+    file: PacketFile,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path("docs"),
+) -> None:
+    """Draw a packet's picks and regrets over rows and width, two SVG files for every program."""
+    with _explained():
+        from calibration.maps import maps
+        from calibration.packet import read
+
+        out.mkdir(parents=True, exist_ok=True)
+        for name, drawn in maps(read(file)).items():
+            (out / name).write_text(drawn, encoding="utf-8")
+            typer.echo(str(out / name))
 
 
 @packet.command("verify")

@@ -126,11 +126,13 @@ def _gpu() -> Iterator[Check]:
 def _match(target: Any) -> Iterator[Check]:
     from policy.profile import bundled_profiles
 
-    for profile in bundled_profiles():
+    found = bundled_profiles()
+    made_for_it = [f"{profile.name} ({profile.regime})" for profile in found if profile.target == target]
+    if made_for_it:
+        yield Check("profile for this GPU", OK, ", ".join(made_for_it))
+        return
+    for profile in found:
         differing = profile.target.differences(target)
-        if not differing:
-            yield Check("profile for this GPU", OK, profile.name)
-            return
         listed = ", ".join(f"{name} {theirs} is not {ours}" for name, ours, theirs in differing)
         yield Check(f"profile {profile.name}", MISSING, listed, "rowsmith calibrate --out packet.zip")
 

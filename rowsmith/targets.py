@@ -19,7 +19,7 @@ def target_from(text: str) -> Target:
         return driver.live_target(driver.current_device())
     path = Path(text)
     if path.suffix != ".json":
-        return profile_for(text, "hot").target
+        return profile_for(text).target
     try:
         return target_from_facts(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ class Ask:
     workload: Workload
     target: Target | str | None
     profile: str | None
-    regime: str
+    regime: str | None
     recipe: str | None
 
 
@@ -45,8 +45,8 @@ def ask_of(value: Any) -> Ask:
     for name in REQUIRED:
         if name not in value:
             raise _wrong(name, f"member {name} is missing; {', '.join(REQUIRED)} are needed")
-    regime = _text(value, "regime") or "hot"
-    if regime not in REGIMES:
+    regime = _text(value, "regime") or None
+    if regime is not None and regime not in REGIMES:
         raise _wrong("regime", f"regime {show(regime)} is not known; use {' or '.join(REGIMES)}")
     work = workload(
         _text(value, "op", needed=True),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from kernels.target import Target
+from policy.judging import HOT
 from policy.profile import EXPERIMENTAL, UNVALIDATED, Known, Profile, bundled_profiles, profile_from_document
 from server.ask import Ask
 from server.errors import Problem
@@ -59,7 +60,10 @@ def choose(ask: Ask, known: Sequence[Known], live: Live | None) -> Choice:
     Problem : no profile or several would do; the profiles are listed.
     """
     target = _target(ask, known, live)
-    profile = _named(ask.profile, known) if ask.profile else _fitting(ask.regime, known, target)
+    profile = _named(ask.profile, known) if ask.profile else _fitting(ask.regime or HOT, known, target)
+    if ask.regime not in (None, profile.regime):
+        detail = f"profile {profile.name} is {profile.regime}, not {ask.regime}. {listing(known)}"
+        raise Problem("profile_unknown", detail, field="regime")
     target = target or profile.target
     return Choice(profile, target, live if live is not None and live.target == target else None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -96,15 +96,27 @@ def _brief(digest: str, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_geometry(digest: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("name", "kind", "status", "launches", "samples_ns", "recheck_ns", "throttled")
-    measurements = [{name: m[name] for name in kept if name in m} for m in record["measurements"]]
-    return {**_brief(digest, record), "baseline": record["baseline"], "measurements": measurements}
+    def told(measurements: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{name: m[name] for name in _KEPT if name in m} for m in measurements]
+
+    later = [
+        {"round": part["number"], "baseline": part["baseline"], "again": told(part["again"])}
+        for part in record.get("joined", ())
+    ]
+    found = {**_brief(digest, record), "baseline": record["baseline"], "measurements": told(record["measurements"])}
+    return {**found, "joined": later} if later else found
+
+
+# A measurement that joined in a later round says which; the round holds the original that was timed beside it.
+_KEPT = ("name", "kind", "status", "launches", "samples_ns", "recheck_ns", "throttled", "round")
 
 
 def _rows(digest: str, record: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     point = (digest, record["form"], record["dtype"], record["rows"], record["width"], record["run"])
     series = [("baseline", "samples_ns", record["baseline"])] if record["baseline"] else []
     series += [(m["name"], name, m) for m in record["measurements"] for name in ("samples_ns", "recheck_ns")]
+    again = [(f"{m['name']} in round {part['number']}", m) for part in record.get("joined", ()) for m in part["again"]]
+    series += [(label, name, m) for label, m in again for name in ("samples_ns", "recheck_ns")]
     for name, which, part in series:
         for index, elapsed_ns in enumerate(part.get(which) or ()):
             yield (*point, name, which, index, part["launches"], elapsed_ns)

@@ -78,7 +78,7 @@ COMMIT = "0" * 40
 @cache
 def planted_plan(seed: int = 7) -> Plan:
     """Return the plan of the planted sweep: the real grid on the made-up H200."""
-    return draw_plan(("scan",), seed, H200, 64 * 2**30)
+    return draw_plan(("scan",), seed, H200, 64 * 2**30, inventory_name="documented")
 
 
 @cache
@@ -118,6 +118,7 @@ def planted_record(
     run: int = 0,
     profile: Profile | None = None,
     plain: bool = False,
+    regime: str = "hot",
 ) -> tuple[Geometry, Mapping[str, Any] | None]:
     """Return the record of one planned geometry, and the selection where a profile picks for it."""
     workload = Workload(planned.program, planned.rows, planned.width, planned.width)
@@ -137,7 +138,16 @@ def planted_record(
         of_picked = next(m for m in measurements if m.name == picked)
         automatic = tuple(max(1, sample + rng.randint(-200, 200)) for sample in of_picked.samples_ns)
         measurements += [
-            Measurement("policy", "policy", "measured", launches, automatic, picked=picked, selection=chosen.id),
+            Measurement(
+                "policy",
+                "policy",
+                "measured",
+                launches,
+                automatic,
+                source=of_picked.source,
+                picked=picked,
+                selection=chosen.id,
+            ),
             Measurement(
                 "copy", "floor", "measured", launches, samples(rng, min(times.values()) / 1.5, launches, noise)
             ),
@@ -148,12 +158,12 @@ def planted_record(
         if plain:
             slower = tuple(sample + 5000 for sample in automatic)
             measurements += [
-                Measurement("policy.plain", "plain", "measured", launches, slower[:15]),
-                Measurement(f"{picked}.plain", "plain", "measured", launches, slower[-15:]),
+                Measurement("policy.plain", "plain", "measured", launches, slower[:15], source=of_picked.source),
+                Measurement(f"{picked}.plain", "plain", "measured", launches, slower[-15:], source=of_picked.source),
             ]
     purpose = "training" if profile is None else "validation"
     baseline = {"launches": launches, "samples_ns": [launches * 900] * 5}
-    return record(planned, purpose, run, "hot", 7, 1, measurements, baseline), facts
+    return record(planned, purpose, run, regime, 7, 1, measurements, baseline), facts
 
 
 def _measurement(

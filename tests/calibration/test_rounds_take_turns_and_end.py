@@ -13,7 +13,7 @@ from attrs import evolve
 from calibration.assemble import record
 from calibration.errors import PlanError
 from calibration.gpu import Graph, Session
-from calibration.measure import judge_regime, measure
+from calibration.measure import Point, measure
 from calibration.records import Geometry, Measurement, geometry_from_json, inconsistencies
 from calibration.rounds import PLAIN_ROUNDS, POINT_LIMIT_S, RECHECK_REPLAYS, ROUNDS, Bench, Deadline, Entry, timed
 from tests.calibration.planted import CHECK, planted_plan
@@ -142,10 +142,9 @@ def test_plain_launches_that_pass_the_limit_leave_the_graphs_as_they_were_measur
     assert len(found["policy.plain"].samples_ns) == plainly // 2 == 4
 
 
-def test_a_cold_plan_is_refused_before_anything_is_measured() -> None:
-    judge_regime("hot")
-    with pytest.raises(PlanError, match="a plan is cold, and only hot is measured"):
-        measure(bench(Clockwork()), PLANNED, "cold", "training", 0, 7)
+def test_a_regime_that_nobody_knows_is_refused_before_anything_is_measured() -> None:
+    with pytest.raises(PlanError, match="regime 'warm' is not measured; use hot or cold"):
+        measure(bench(Clockwork()), Point(PLANNED, "warm", "training", 0, 7))
 
 
 def test_a_measurement_knows_what_it_is() -> None:

@@ -1,0 +1,178 @@
+"""The wide tables hold what people run, share their strata alike, and span every feature that a judged point has."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from attrs import evolve
+
+from calibration.drawing import BUFFERS
+from calibration.errors import PlanError
+from calibration.estimate import estimate
+from calibration.plan import INVENTORIES, Plan, Planned, draw_plan, plan_from_json
+from calibration.strata import ELEMENTS, HIDDEN_UNEVEN, HIDDEN_WHOLE, VOCABULARIES
+from calibration.wide import MOST, wide
+from features.program import OPS
+from features.proof import Proved, candidates
+from features.schema import point
+from features.schemas import schemas_of
+from features.workload import Workload
+from kernels.dtypes import STORAGE
+from kernels.identity import canonical_json
+from kernels.recipes import RECIPES
+from tests.made import H200, made_receipt
+
+GIB = 2**30
+OP_LIST = tuple(OPS)
+
+
+def drawn(op: str, seed: int = 7, regime: str = "hot", **facts: object) -> Plan:
+    return draw_plan((op,), seed, H200, 64 * GIB, regime=regime, inventory_name="wide", **facts)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module", params=[(op, regime) for op in OP_LIST for regime in ("hot", "cold")], ids=str)
+def plan(request: pytest.FixtureRequest) -> Plan:
+    op, regime = request.param
+    return drawn(op, regime=regime)
+
+
+def test_the_inventory_is_large_enough_and_none_of_it_is_trained_on(plan: Plan) -> None:
+    trained, judged = {p.key for p in plan.training}, {p.key for p in plan.validation}
+    assert len(judged) == len(plan.validation) >= 150
+    assert len(trained) == len(plan.training) >= 150
+    assert not trained & judged
+
+
+def test_strata_and_dtypes_have_equal_shares_of_what_is_drawn(plan: Plan) -> None:
+    points = [p for p in plan.validation if p.stratum["width"] != "named"]
+    for kind, strata in (("width", 3), ("rows", 3), ("elements", 4)):
+        shares = Counter(p.stratum[kind] for p in points)
+        assert max(shares.values()) - min(shares.values()) <= 1, kind
+        # Cold launches have no small tensors; the other strata then share their geometries.
+        assert len(shares) == strata or (kind == "elements" and plan.regime == "cold")
+    shares = Counter(p.dtype for p in points)
+    assert set(shares) == set(STORAGE)
+    assert max(shares.values()) - min(shares.values()) <= 1
+    pairs = Counter((p.dtype, p.stratum["rows"]) for p in points)
+    assert max(pairs.values()) - min(pairs.values()) <= 3, "no dtype keeps to some rows"
+    by_name = {e.name: e for e in ELEMENTS}
+    assert all(by_name[p.stratum["elements"]].low <= p.rows * p.width for p in points)
+    assert all(by_name[p.stratum["elements"]].high > p.rows * p.width for p in points)
+
+
+def test_rows_and_widths_go_from_one_to_a_million(plan: Plan) -> None:
+    for points in (plan.training, plan.validation):
+        assert max(p.rows for p in points) >= 500_000
+        assert min(p.rows for p in points) == 1
+        assert max(p.width for p in points) >= 500_000
+        assert min(p.width for p in points) <= (4 if plan.regime == "hot" else 256)
+    assert {1, MOST} <= {p.rows for p in plan.training}
+    assert {1, MOST} <= {p.width for p in plan.training}
+
+
+def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_judged() -> None:
+    points = [p for seed in range(8) for p in drawn(OP_LIST[0], seed).validation]
+    assert {*HIDDEN_WHOLE, *HIDDEN_UNEVEN, *VOCABULARIES} <= {p.width for p in points}
+    sms = H200.sm_count
+    for multiple in (1, 2, 4, 8, 16):
+        assert {multiple * sms - 1, multiple * sms + 1} <= {p.rows for p in points}
+    odd = [p.width for p in points if p.stratum["width"] == "odd"]
+    assert all(width % 2 for width in odd)
+
+
+def columns(points: tuple[Planned, ...]) -> dict[tuple[str, str, str], list[tuple[float, ...]]]:
+    """The features of every proved recipe at every point, by schema, role and dtype."""
+    known = {(r.id, d): made_receipt(r, d).resident_ctas_per_sm for r in RECIPES for d in r.dtypes}
+    found: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+    for p in points:
+        work = Workload(p.program, p.rows, p.width, p.width)
+        for recipe, proof in candidates(work):
+            if isinstance(proof, Proved):
+                at = point(work, recipe, known[recipe.id, p.dtype], H200)
+                for schema in schemas_of(recipe.form):
+                    vector = schema.vector(recipe.role, at)
+                    found.setdefault((schema.id, recipe.role, p.dtype), []).append(vector)
+    return found
+
+
+def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(plan: Plan) -> None:
+    """Range by range, role by role, and for each dtype alone, as a fit with separate blocks has them."""
+    trained, judged = columns(plan.training), columns(plan.validation)
+    outside = [
+        (key, vector)
+        for key, vectors in judged.items()
+        for vector in vectors
+        for values, value in zip(zip(*trained[key], strict=True), vector, strict=True)
+        if not min(values) <= value <= max(values)
+    ]
+    assert outside == []
+
+
+def test_named_geometries_are_in_every_inventory_and_in_no_training_set(plan: Plan) -> None:
+    named = {(row.rows, row.width, dtype) for row in wide(plan.training[0].form).named for dtype in row.dtypes}
+    judged = {(p.rows, p.width, p.dtype) for p in plan.validation}
+    assert {(1, MOST, dtype) for dtype in STORAGE} | {(4, 2**18, dtype) for dtype in STORAGE} <= named
+    fitting = {n for n in named if plan.regime == "hot" or 2 * n[0] * n[1] * STORAGE[n[2]].bytes >= 2**20}
+    assert fitting <= judged
+
+
+def test_a_reduction_has_the_geometries_on_which_an_earlier_policy_regressed() -> None:
+    named = {(row.rows, row.width, dtype) for row in wide("reduce.sum").named for dtype in row.dtypes}
+    assert {(65, 2048, "float16"), (1024, 512, "float16"), (257, 128, "bfloat16")} <= named
+
+
+def test_peers_join_on_forty_and_more_spread_over_the_strata(plan: Plan) -> None:
+    joined = [p for p in plan.validation if p.peers]
+    assert 40 <= len(joined) < 60
+    cells = {tuple(p.stratum.values()) for p in plan.validation}
+    assert {tuple(p.stratum.values()) for p in joined} == cells
+    assert {p.key for p in joined} != {p.key for p in drawn(plan.ops[0], 8, plan.regime).validation if p.peers}
+
+
+def test_the_plan_is_stored_and_read_without_a_change(plan: Plan) -> None:
+    again = plan_from_json(json.loads(canonical_json(plan.to_json())))
+    assert again == plan
+    assert again.digest == plan.digest
+
+
+def test_another_inventory_seed_leaves_the_training_set_and_judges_elsewhere() -> None:
+    first, second = drawn(OP_LIST[0]), drawn(OP_LIST[0], inventory_seed=8)
+    assert first.training == second.training
+    fresh = {p.key for p in second.validation} - {p.key for p in first.validation}
+    assert len(fresh) > 100
+    assert plan_from_json(json.loads(canonical_json(second.to_json()))).inventory_seed == 8
+
+
+def test_a_plan_of_the_documented_tables_says_nothing_of_inventories() -> None:
+    """Packets of earlier releases hold such plans; their digests stay."""
+    document = draw_plan((OP_LIST[0],), 7, H200, 64 * GIB, inventory_name="documented").to_json()
+    assert {"inventory", "inventory_seed"}.isdisjoint(document)
+    assert all("peers" not in planned for planned in document["validation"])
+
+
+def test_memory_holds_for_all_pairs_of_a_cold_geometry() -> None:
+    memory = 2 * GIB
+    for regime, tensors in (("hot", BUFFERS), ("cold", 8)):
+        tight = draw_plan((OP_LIST[0],), 7, H200, memory, regime=regime, inventory_name="wide")
+        largest = max(p.rows * p.width * STORAGE[p.dtype].bytes for p in tight.training)
+        assert largest <= memory // tensors
+
+
+def test_an_inventory_of_no_name_is_refused() -> None:
+    with pytest.raises(PlanError, match=f"use {' or '.join(INVENTORIES)}"):
+        draw_plan((OP_LIST[0],), 7, H200, GIB, inventory_name="narrow")
+    with pytest.raises(PlanError, match="regime 'warm' is not measured"):
+        draw_plan((OP_LIST[0],), 7, H200, GIB, regime="warm")
+
+
+def test_measuring_an_op_is_estimated_within_its_budget() -> None:
+    plan = drawn(OP_LIST[0])
+    told = estimate(plan, peers=True)
+    assert told.measuring_s <= 150
+    assert told.with_peers == sum(p.peers for p in plan.validation)
+    assert estimate(plan, peers=False).peers_s == 0
+    assert f"2 runs of {len(plan.validation)}" in str(told)
+    more = evolve(plan, training=plan.training * 2)
+    assert estimate(more, peers=True).measuring_s > told.measuring_s
