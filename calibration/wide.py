@@ -12,6 +12,7 @@ _POWERS = tuple(2**k for k in range(21))
 _PAST = tuple(2**k + 1 for k in range(5, 14))
 _BETWEEN = (
     *(3, 5, 12, 31, 96, 100, 127, 192, 384, 768, 3000, 3072, 4095, 5000, 6144, 7168, 10_000, 12_288, 20_001, 24_576),
+    *(4089, 8185, 16_377),  # two whole parts of a split row, whatever its base
     *(40_961, 50_000, 65_537, 100_000, 200_001, 393_216, 600_001),
 )
 _MODEL = tuple(sorted((*HIDDEN, *VOCABULARIES)))
@@ -64,7 +65,7 @@ def wide(form: str) -> Grid:
         ),
         row_strata=WIDE_ROWS,
         balanced=True,
-        spans=(*_POWERS, *_PAST),
+        spans=(*_POWERS, *_PAST, 4089, 8185, 16_377),
         named=dict(NAMED).get(form.partition(".")[0], ()),
         peers=40,
     )

@@ -120,7 +120,7 @@ class HostKernel:
 
     @property
     def chosen(self) -> Any:
-        return SimpleNamespace(recipe=recipe(self.recipe_id), function=SimpleNamespace(ptr=7))
+        return SimpleNamespace(recipe=recipe(self.recipe_id), function=SimpleNamespace(ptr=7), device=0)
 
     def run(self, x: Span, y: Span, stream: int) -> Verdict:
         source, target = (values_at(s.address, s.rows * s.width).reshape(s.rows, s.width) for s in (x, y))
