@@ -31,6 +31,7 @@ from kernels.execute import Prepared
 from kernels.guard import Verdict, span
 from kernels.launch import launch_shape
 from kernels.recipes import ORIGINAL, Recipe, original_of
+from kernels.reductions import out_width
 from kernels.reference import compare
 from kernels.source import identity
 
@@ -62,7 +63,7 @@ def measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int,
 def _measure(bench: Bench, planned: Planned, regime: str, purpose: str, run: int, seed: int, attempt: int) -> Geometry:
     workload = Workload(planned.program, planned.rows, planned.width, planned.width)
     x = uniform(planned.dtype, planned.rows, planned.width, seed)
-    y = guarded(planned.dtype, planned.rows, planned.width)
+    y = guarded(planned.dtype, planned.rows, out_width(planned.form, planned.width))
     peers, failed = _peers(bench, planned, x)  # before the clock starts: what compiles here may take minutes
     deadline = Deadline(bench.clock)
     entries, ended = _recipes(bench, workload, x, y, deadline)
@@ -164,7 +165,7 @@ def _check(
     found = compare(cupy, form, recipe, x.dtype, x.values(), y.values())
     equal_share = 1.0
     if original_bits is not None:
-        element = y.body.size // max(1, x.rows * x.width)
+        element = y.body.size // max(1, y.rows * y.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
         equal_share = float(cupy.mean(bits.view(kind) == original_bits.view(kind)))
     intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(before, x.body))

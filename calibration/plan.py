@@ -16,6 +16,7 @@ from features.program import Program, program_of
 from features.proof import form_of
 from kernels.dtypes import STORAGE, storage
 from kernels.identity import digest
+from kernels.recipes import family_of
 from kernels.target import Target
 
 PLAN_SCHEMA = "rowsmith.plan/1"
@@ -112,16 +113,16 @@ def draw_plan(
 
     Raises
     ------
-    PlanError : no grid for an op's form, or nothing fits the limits.
+    PlanError : no grid for an op's family, or nothing fits the limits.
     """
     limits = _Limits(target.sm_count, memory_bytes, max_elements, regime)
     training: list[Planned] = []
     validation: list[Planned] = []
     for op in ops:
-        form = form_of(program_of(op, dtypes[0]))
-        if form not in GRIDS:
-            raise PlanError(f"no grid says where programs of form {form} are measured; there are {', '.join(GRIDS)}")
-        grid = GRIDS[form]
+        family = family_of(form_of(program_of(op, dtypes[0])))
+        if family not in GRIDS:
+            raise PlanError(f"no grid says where {family} is measured; there are {', '.join(GRIDS)}")
+        grid = GRIDS[family]
         fitted = tuple(
             p for i, dtype in enumerate(dtypes) for p in _training(op, dtype, i, len(dtypes), grid, seed, limits)
         )

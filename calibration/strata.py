@@ -1,4 +1,4 @@
-"""The committed tables that a plan is drawn from: strata of the inventory, and where each form is measured."""
+"""The committed tables that a plan is drawn from: strata of the inventory, and where each family is measured."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ROWS = (
 
 @frozen
 class Grid:
-    """Where the programs of one form are measured. A new family is a new row of `GRIDS`.
+    """Where the programs of one family are measured. A new family is a new row of `GRIDS`.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Grid:
     inventory : width strata of the validation; their counts add up to the geometries of one element stratum.
     """
 
-    form: str
+    family: str
     widths: tuple[int, ...]
     rows: tuple[int, ...]
     sm_multiples: tuple[int, ...]
@@ -89,10 +89,10 @@ class Grid:
 
 
 GRIDS: dict[str, Grid] = {
-    grid.form: grid
+    grid.family: grid
     for grid in (
         Grid(
-            form="prefix.sum",
+            family="prefix.sum",
             # Multiples of the smallest documented chunk, 8 elements x 128 threads; 8192 is the largest's.
             widths=(
                 *(1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192),

@@ -27,7 +27,7 @@ _TRAFFIC = Feature("traffic", "MiB/SM", "bytes read and written over SMs", "2 b 
 
 SCAN_1 = Schema(
     id="scan/1",
-    form="prefix.sum",
+    family="prefix.sum",
     roles={
         ORIGINAL: (
             _CONSTANT,
@@ -157,7 +157,7 @@ _SCAN_2 = (
 )
 SCAN_2 = Schema(
     id="scan/2",
-    form="prefix.sum",
+    family="prefix.sum",
     roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2},
     needs_capacity=frozenset({ORIGINAL, RECIPE}),
 )
@@ -166,6 +166,6 @@ SCAN_2 = Schema(
 SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2)}
 
 
-def schemas_of(form: str) -> tuple[Schema, ...]:
-    """Return the schemas published for programs of a form, the earliest first."""
-    return tuple(schema for schema in SCHEMAS.values() if schema.form == form)
+def schemas_of(family: str) -> tuple[Schema, ...]:
+    """Return the schemas published for a family, the earliest first."""
+    return tuple(schema for schema in SCHEMAS.values() if schema.family == family)

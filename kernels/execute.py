@@ -40,9 +40,9 @@ class Prepared:
         ------
         LaunchError : the buffers overlap in part and the stream is capturing without scratch prepared beforehand.
         """
-        if x.bytes == 0:
+        if y.bytes == 0:
             return Verdict.RECIPE
-        verdict = judge(x, y)
+        verdict = judge(x, y, self.chosen.recipe.alignment)
         if self.chosen.recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
             verdict = Verdict.RECIPE  # what was chosen takes any alignment and works in place
         with driver.on(self.original.device):

@@ -7,7 +7,9 @@ from typing import Any
 
 from attrs import frozen
 
-from kernels.recipes import Recipe
+from kernels import reductions
+from kernels.guard import VECTOR_BYTES
+from kernels.recipes import TEMPLATES, Recipe
 
 MAX_GRID = 2**31 - 1
 Number = Any  # an int, or a NumPy array of them
@@ -15,11 +17,27 @@ Number = Any  # an int, or a NumPy array of them
 
 @frozen
 class LaunchShape:
-    """CTAs, threads a CTA, and integer arguments that follow the extents."""
+    """CTAs, threads a CTA, and integer arguments that follow the extents.
+
+    `workspace_bytes` is what the kernels of templates with a workspace take, all zeros before and after a launch.
+    """
 
     ctas: int
     threads: int
     extra: tuple[int, ...] = ()
+    workspace_bytes: int = 0
+
+
+@frozen(eq=False)
+class Spread:
+    """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
+    CTA, and CTAs a row. Whole numbers, or arrays of them.
+    """
+
+    lanes: Number
+    phases: Number
+    rows_per_cta: Number
+    parts: Number = 1
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -36,6 +54,25 @@ def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> tup
     if recipe.template in _SPLITS:
         return _SPLITS[recipe.template](rows, width, sm_count)
     return recipe.threads // 32 // recipe.rows_per_cta, recipe.phases
+
+
+def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    """Return how a recipe's launch goes through rows; for numbers or arrays of them."""
+    if recipe.template in _SPREADS:
+        return _SPREADS[recipe.template](recipe, rows, width, sm_count)
+    warps, phases = row_split(recipe, rows, width, sm_count)
+    return Spread(32 * warps, phases, recipe.threads // (32 * warps))
+
+
+def rows_per_program(recipe: Recipe, width: Number) -> Number:
+    """Return the rows that one CTA of a recipe takes at a time, whatever the GPU."""
+    by_width = _ROWS_BY_WIDTH.get(recipe.template)
+    return recipe.rows_per_cta if by_width is None else by_width(width)
+
+
+def lane_elements(recipe: Recipe, element_bytes: int) -> int:
+    """Return the elements that a lane takes at once: a 16-byte vector of them, or the items of the recipe's row."""
+    return VECTOR_BYTES // element_bytes if TEMPLATES[recipe.template].by_vector else recipe.items
 
 
 # The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired
@@ -70,5 +107,42 @@ def _original_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> Laun
     return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
 
 
-_SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {"scan_original.cu": _original_scan}
+def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    _, _, rows_per_cta = reductions.original_spread(rows, width)
+    form = reductions.original_form(rows, width)
+    return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
+
+
+def _split_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    parts, units = reductions.split_parts(recipe.threads, rows, width, sm_count)
+    workspace_bytes = reductions.split_workspace_bytes(rows, parts)
+    return LaunchShape(rows * parts, recipe.threads, (parts, units), workspace_bytes)
+
+
+def _original_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(*reductions.original_spread(rows, width))
+
+
+def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    parts, _ = reductions.split_parts(recipe.threads, rows, width, sm_count)
+    return Spread(recipe.threads, recipe.phases, 1, parts)
+
+
+def _rows_of_lanes(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(recipe.threads // recipe.rows_per_cta, recipe.phases, recipe.rows_per_cta)
+
+
+_SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
+    "scan_original.cu": _original_scan,
+    "reduce_original.cu": _original_reduce,
+    "reduce_split.cu": _split_reduce,
+}
+_ROWS_BY_WIDTH: dict[str, Callable[[Number], Number]] = {"reduce_original.cu": reductions.original_rows}
+_SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
+    "reduce_original.cu": _original_reduce_spread,
+    "reduce_split.cu": _split_reduce_spread,
+    "reduce_rows.cu": _rows_of_lanes,
+    "reduce_staged.cu": _rows_of_lanes,
+    "reduce_streamed.cu": _rows_of_lanes,
+}
 _SPLITS: dict[str, Callable[[Number, Number, int], tuple[Number, Number]]] = {"scan_original.cu": _original_scan_split}

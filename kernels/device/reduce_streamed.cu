@@ -3,7 +3,7 @@
 //
 // Layout       rows of adjacent elements, x_pitch elements apart; results y_pitch apart
 // Mapping      ROWS rows a CTA, each taken by one or more complete 32-lane subgroups in chunks of T / ROWS x ITEMS elements;
-//              lane l has elements [l ITEMS, (l + 1) ITEMS) of a chunk. UNROLL chunks are asked for together
+//              lane l has elements [l ITEMS, (l + 1) ITEMS) of a chunk. PHASES chunks are asked for together
 // Accumulator  FP32, by ROWSMITH_CARRY: `lane` a tree over the items and one accumulator a lane; `chunk` one accumulator an
 //              element of the chunk, reduced once at the end; `scalar` every chunk reduced by the whole group at once
 // Loads        plain: element by element, each masked; aligned (ROWSMITH_ALIGNED): 16 bytes at a time
@@ -74,6 +74,7 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
 #pragma unroll
   for (int i = 0; i < items; ++i) carried[i] = Algebra::identity();
   int turn = 0;
+#pragma unroll 1 // or ptxas unrolls what PHASES leaves alone
   for (long long to_go = width; to_go > 0; to_go -= unroll * chunk) {
     float value[unroll][items];
 #pragma unroll
