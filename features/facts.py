@@ -1,4 +1,4 @@
-"""Work facts: what a candidate computes and moves, exact and logical. Nothing here is a physical cost or a guess of one."""
+"""Work facts: what a candidate computes and moves, exact and logical. Nothing here is a physical cost, or a guess."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def _of(functions: frozenset[str], elements: Number) -> Number:
 @cache
 def _parts(program: Program) -> tuple[str, frozenset[str], frozenset[str]]:
     """Return the collective of a program, the functions applied to elements before it, and those to its results."""
-    collective, before, after = "none", set(), set()
+    collective = "none"
+    before: set[str] = set()
+    after: set[str] = set()
     node: Expression = program.expression.operand
     while not isinstance(node, Load):
         if isinstance(node, Prefix | Reduce):

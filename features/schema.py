@@ -12,7 +12,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
-from kernels.launch import spread
+from kernels.launch import lane_elements, load_bytes, spread
 from kernels.recipes import Recipe
 from kernels.target import Target
 
@@ -32,7 +32,7 @@ class Point:
     Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_lanes`
     threads of each of `row_parts` CTAs take a row together, `row_phases` chunks of 8 elements (for a reduction, vectors
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
-    or a split what its launch makes of rows and width.
+    or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
     """
 
     rows: Number
@@ -45,6 +45,8 @@ class Point:
     row_lanes: Number
     row_phases: Number
     row_parts: Number
+    lane_bytes: int
+    load_bytes: int
     sm_count: int
     warp_threads: int
     l2_bytes: int
@@ -150,11 +152,12 @@ def _schema_digest(schema_id: str) -> str:
 
 def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
     """Return what the features of one candidate look at, for one workload or many."""
+    element_bytes = storage(work.dtype).bytes
     through = spread(recipe, work.rows, work.width, target.sm_count)
     return Point(
         rows=work.rows,
         width=work.width,
-        storage_bytes=storage(work.dtype).bytes,
+        storage_bytes=element_bytes,
         threads=recipe.threads,
         items=recipe.items,
         rows_per_cta=through.rows_per_cta,
@@ -162,6 +165,8 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         row_lanes=through.lanes,
         row_phases=through.phases,
         row_parts=through.parts,
+        lane_bytes=lane_elements(recipe, element_bytes) * element_bytes,
+        load_bytes=load_bytes(recipe, element_bytes),
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
+from features.schemas_reduce import REDUCE_1
 from kernels.recipes import ORIGINAL, RECIPE
 
 
@@ -163,7 +164,7 @@ SCAN_2 = Schema(
 )
 
 # In the order of publication.
-SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2)}
+SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, REDUCE_1)}
 
 
 def schemas_of(family: str) -> tuple[Schema, ...]:

@@ -75,6 +75,12 @@ def lane_elements(recipe: Recipe, element_bytes: int) -> int:
     return VECTOR_BYTES // element_bytes if TEMPLATES[recipe.template].by_vector else recipe.items
 
 
+def load_bytes(recipe: Recipe, element_bytes: int) -> int:
+    """Return the bytes of one load where a row is not at its ends: a vector's, or an element's."""
+    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any"
+    return VECTOR_BYTES if wide else element_bytes
+
+
 # The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired
 # warps take two chunks a step.
 _PAIRED_FROM = 3

@@ -56,7 +56,7 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 
 
-def out_width(form: str, width: int) -> int:
+def out_width(form: str, width: Number) -> Number:
     """Return the elements of a result row: one where programs of the form reduce a row, else as many as it has."""
     return 1 if form in REDUCTIONS else width
 
@@ -89,9 +89,20 @@ class Arrangement:
     experimental: bool = False
 
 
-PACKED, SPLIT, STREAMED = "packed", "split", "streamed"
+# Roles beside those of every family: what each has of its own to pay for.
+SHORT, STAGED, SPLIT, SUBGROUP, SCALAR, CHUNK = (
+    "short",
+    "staged",
+    "split",
+    "subgroup",
+    "streamed_scalar",
+    "streamed_chunk",
+)
+_CARRIES = {SUBGROUP: "lane", SCALAR: "scalar", CHUNK: "chunk_shaped"}
 MOST_PARTS = 128
 STAGE_BYTES = 16384
+# FP16 differs from BF16 in one conversion, and every kernel costs a compilation on six architectures.
+_TRIED_DTYPES = ("bfloat16", "float32")
 _PLAIN, _ALIGNED = (("ALIGNED", "0"),), (("ALIGNED", "1"),)
 _ROWS_ALIGNED = ("rows", "any")
 
@@ -106,22 +117,22 @@ def _rows(name: str, threads: int, rows: int, phases: int, rarest: int = ALL) ->
 def _short(lanes: int, rarest: int = ALL) -> Arrangement:
     rows, proofs = 256 // lanes, ("independent_rows", "short_rows")
     return Arrangement(
-        f"short{lanes}", PACKED, "reduce_rows.cu", 256, rows, 4, proofs, rarest, constants=(("ROWS", str(rows)),)
+        f"short{lanes}", SHORT, "reduce_rows.cu", 256, rows, 4, proofs, rarest, constants=(("ROWS", str(rows)),)
     )
 
 
 def _staged(threads: int) -> Arrangement:
     proofs = ("independent_rows", "staged_rows")
     return Arrangement(
-        f"staged{threads}", PACKED, "reduce_staged.cu", threads, threads, 1, proofs, alignment=("span", "any")
+        f"staged{threads}", STAGED, "reduce_staged.cu", threads, threads, 1, proofs, alignment=("span", "any")
     )
 
 
-def _streamed(name: str, carry: str, threads: int, rows: int, items: int, unroll: int, aligned: bool) -> Arrangement:
+def _streamed(name: str, role: str, threads: int, rows: int, items: int, unroll: int, aligned: bool) -> Arrangement:
     proofs = ("independent_rows", "subgroups", *(("aligned_rows",) if aligned else ()))
     return Arrangement(
         name + ("_aligned" if aligned else ""),
-        STREAMED,
+        role,
         "reduce_streamed.cu",
         threads,
         rows,
@@ -129,11 +140,8 @@ def _streamed(name: str, carry: str, threads: int, rows: int, items: int, unroll
         proofs,
         items=items,
         alignment=_ROWS_ALIGNED if aligned else ("any", "any"),
-        constants=(("ROWS", str(rows)), ("CARRY", carry), *(_ALIGNED if aligned else _PLAIN)),
-        dtypes=(
-            "bfloat16",
-            "float32",
-        ),  # FP16 differs from BF16 in one conversion, and each kernel is a compilation
+        constants=(("ROWS", str(rows)), ("CARRY", _CARRIES[role]), *(_ALIGNED if aligned else _PLAIN)),
+        dtypes=_TRIED_DTYPES,
         experimental=True,
     )
 
@@ -176,12 +184,12 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _staged(64),
     _staged(256),
     Arrangement("split", SPLIT, "reduce_split.cu", 256, 1, 8, ("independent_rows", "spread_rows"), MAIN),
-    _streamed("subgroup_e1u1", "lane", 128, 2, 1, 1, aligned=False),
-    _streamed("subgroup_e1u8", "lane", 128, 2, 1, 8, aligned=False),
-    *(_streamed("subgroup_e8u1", "lane", 128, 2, 8, 1, aligned) for aligned in (False, True)),
-    *(_streamed("subgroup_e8u8", "lane", 128, 2, 8, 8, aligned) for aligned in (False, True)),
-    *(_streamed("streamed_scalar", "scalar", 256, 1, 8, 1, aligned) for aligned in (False, True)),
-    *(_streamed("streamed_chunk", "chunk_shaped", 256, 1, 8, 1, aligned) for aligned in (False, True)),
+    _streamed("subgroup_e1u1", SUBGROUP, 128, 2, 1, 1, aligned=False),
+    _streamed("subgroup_e1u8", SUBGROUP, 128, 2, 1, 8, aligned=False),
+    *(_streamed("subgroup_e8u1", SUBGROUP, 128, 2, 8, 1, aligned) for aligned in (False, True)),
+    *(_streamed("subgroup_e8u8", SUBGROUP, 128, 2, 8, 8, aligned) for aligned in (False, True)),
+    *(_streamed("streamed_scalar", SCALAR, 256, 1, 8, 1, aligned) for aligned in (False, True)),
+    *(_streamed("streamed_chunk", CHUNK, 256, 1, 8, 1, aligned) for aligned in (False, True)),
 )
 
 
