@@ -109,5 +109,22 @@ GRIDS: dict[str, Grid] = {
                 WidthStratum("odd", 2, range(1, 2**20, 2)),
             ),
         ),
+        Grid(
+            family="reduce",
+            # From one element to a row that many CTAs share, of whole vectors and not; every arrangement has some.
+            widths=(
+                *(1, 2, 5, 8, 16, 27, 32, 63, 64, 100, 127, 128, 256, 384, 512, 1000, 1024),
+                *(1536, 2048, 3584, 4096, 8192, 12289, 16384, 32768, 50257, 65536, 131072, 262144, 1048576),
+            ),
+            rows=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536, 262144, 1048576),
+            sm_multiples=(1, 2, 4, 8),
+            picks=4,
+            inventory=(
+                WidthStratum("narrow", 4, range(1, 129)),
+                WidthStratum("round", 6, tuple(w for w in range(256, 2**20 + 1, 256) if w not in HIDDEN_WHOLE)),
+                WidthStratum("model-shape", 5, HIDDEN_WHOLE + HIDDEN_UNEVEN + VOCABULARIES),
+                WidthStratum("odd", 3, range(129, 2**20, 2)),
+            ),
+        ),
     )
 }

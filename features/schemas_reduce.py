@@ -1,7 +1,7 @@
 """The feature schemas of row reductions: what a launch moves, waits for, asks for, masks and combines.
 
-R rows of N elements of b bytes, S SMs, A the queried capacity, w = 32; L lanes of each of p CTAs take a row, B rows a CTA of
-T threads, f pieces of q bytes a lane at a step. Lanes are powers of two.
+R rows of N elements of b bytes, S SMs, A the queried capacity, w = 32; L lanes of each of p CTAs take a row, B rows a
+CTA of T threads, f pieces of q bytes a lane at a step. Lanes are powers of two.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from attrs import frozen
 from kernels.dtypes import Storage, storage
 from kernels.errors import KernelError
 from kernels.recipes import TEMPLATES, Recipe
-from kernels.reductions import REDUCTIONS, Reduction, out_width
+from kernels.reductions import REDUCTIONS, Reduction
 
 # Rows are compared in blocks of about this many elements, 128 MiB as FP64, so that a tensor of any size fits.
 BLOCK_ELEMENTS = 2**24
@@ -72,6 +72,15 @@ class Comparison:
     bad_finite: int
     bad_special: int
 
+    def __add__(self, other: Comparison) -> Comparison:
+        """Return the comparison of both parts together."""
+        return Comparison(
+            self.elements + other.elements,
+            max(self.worst_share, other.worst_share),
+            self.bad_finite + other.bad_finite,
+            self.bad_special + other.bad_special,
+        )
+
     @property
     def right(self) -> bool:
         """Whether every element is within the bound."""
@@ -98,34 +107,37 @@ def half_ulp(xp: Any, value: Any, dtype: Storage) -> Any:
 
 
 def compare(xp: Any, form: str, recipe: Recipe, dtype: str, x: Any, out: Any) -> Comparison:
-    """Compare `out` with the FP64 reference of `x`, (rows, width) and (rows, out_width), in blocks of rows.
+    """Compare `out` with the FP64 reference of `x`, (rows, out_width) and (rows, width), in blocks of rows.
 
-    The arrays hold values that FP64 represents: pass BF16 widened to FP32. Of a result that must be exact, any
-    difference is twice the bound, the sign of a zero included.
+    The arrays hold values that FP64 represents: pass BF16 widened to FP32.
     """
     rows, width = x.shape
-    growth = (chain(recipe, width) + 2) * 2.0**-24
     step = max(1, BLOCK_ELEMENTS // max(width, 1))
-    worst, bad_finite, bad_special = 0.0, 0, 0
+    found = Comparison(0, 0.0, 0, 0)
     for first in range(0, rows, step):
-        got = out[first : first + step].astype(xp.float64)
         expected, scale = reference(form, xp, x[first : first + step].astype(xp.float64))
-        finite = xp.isfinite(expected) & xp.isfinite(got)
-        same_special = (xp.isnan(expected) & xp.isnan(got)) | (expected == got)
-        if form in REDUCTIONS and REDUCTIONS[form].exact:
-            same = (expected == got) & (xp.signbit(expected) == xp.signbit(got))
-            share, allowed = xp.where(finite & ~same, 2.0, 0.0), False
-        else:
-            share, allowed = _share(xp, storage(dtype), expected, growth * scale, got, finite)
-        bad_special += int(xp.sum(~finite & ~same_special & xp.logical_not(allowed)))
-        worst = max(worst, float(xp.max(share)) if share.size else 0.0)
-        bad_finite += int(xp.sum(share > 1.0))
-    return Comparison(rows * out_width(form, width), worst, bad_finite, bad_special)
+        found += against(xp, form, recipe, dtype, width, expected, scale, out[first : first + step])
+    return found
 
 
-def _share(xp: Any, kind: Storage, expected: Any, growth: Any, got: Any, finite: Any) -> tuple[Any, Any]:
-    """Return errors as shares of the bound, and where the cast may have given an infinity for a large finite value."""
-    limit = half_ulp(xp, expected, kind) + growth
-    overflow = xp.abs(expected) + limit > kind.largest  # the cast may give either the largest value or infinity
-    allowed = overflow & xp.isinf(got) & (xp.sign(got) == xp.sign(expected))
-    return xp.where(finite, xp.abs(got - expected) / limit, 0.0), allowed
+def against(
+    xp: Any, form: str, recipe: Recipe, dtype: str, width: int, expected: Any, scale: Any, out: Any
+) -> Comparison:
+    """Compare results of rows of `width` with a reference and its scale, both as `reference` returns them.
+
+    Of a result that must be exact any difference is twice the bound, the sign of a zero included.
+    """
+    got = out.astype(xp.float64)
+    finite = xp.isfinite(expected) & xp.isfinite(got)
+    same_special = (xp.isnan(expected) & xp.isnan(got)) | (expected == got)
+    if form in REDUCTIONS and REDUCTIONS[form].exact:
+        same = (expected == got) & (xp.signbit(expected) == xp.signbit(got))
+        share, allowed = xp.where(finite & ~same, 2.0, 0.0), xp.zeros_like(finite)
+    else:
+        limit = half_ulp(xp, expected, storage(dtype)) + (chain(recipe, width) + 2) * 2.0**-24 * scale
+        overflow = xp.abs(expected) + limit > storage(dtype).largest  # the cast may give the largest value or infinity
+        allowed = overflow & xp.isinf(got) & (xp.sign(got) == xp.sign(expected))
+        share = xp.where(finite, xp.abs(got - expected) / limit, 0.0)
+    worst = float(xp.max(share)) if share.size else 0.0
+    bad_special = int(xp.sum(~finite & ~same_special & ~allowed))
+    return Comparison(got.size, worst, int(xp.sum(share > 1.0)), bad_special)

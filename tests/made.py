@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from features.program import OPS, program_of
-from features.proof import form_of
 from features.schemas import schemas_of
-from kernels.dtypes import STORAGE
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe, recipes_of
+from kernels.recipes import ORIGINAL, RECIPES, Recipe
 from kernels.source import identity
 from kernels.target import Target
 from policy.profile import Profile, profile_from_document
@@ -33,7 +30,7 @@ H200 = Target(
 )
 
 # Capacities as a driver would report them for 32 registers a thread; the original's 256 threads give 8.
-CAPACITY = {128: 16, 256: 8, 512: 4, 1024: 2}
+CAPACITY = {64: 32, 128: 16, 256: 8, 512: 4, 1024: 2}
 WIDE = (0.0, 1e12)
 
 
@@ -60,11 +57,9 @@ def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
 
 def made_document(**changes: Any) -> dict[str, Any]:
     """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature."""
-    fits, receipts = [], []
-    for op in OPS:
-        form = form_of(program_of(op, "float32"))
-        rows = recipes_of(form)
-        schema = schemas_of(form)[0]
+    fits = []
+    for family in dict.fromkeys(row.family for row in RECIPES):
+        schema = schemas_of(family)[0]
         blocks = [
             {
                 "role": role,
@@ -77,14 +72,14 @@ def made_document(**changes: Any) -> dict[str, Any]:
         fits.append(
             {
                 "digest": "f" * 64,
-                "form": form,
+                "form": family,
                 "feature_schema": schema.id,
                 "feature_schema_digest": schema.digest,
                 "cohort": "c" * 64,
                 "blocks": blocks,
             }
         )
-        receipts += [made_receipt(row, dtype).facts() for row in rows for dtype in STORAGE]
+    receipts = [made_receipt(row, dtype).facts() for row in RECIPES for dtype in row.dtypes]
     document: dict[str, Any] = {
         "schema": "rowsmith.profile/1",
         "name": "made",

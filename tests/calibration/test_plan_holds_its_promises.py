@@ -109,8 +109,8 @@ def test_limits_of_memory_elements_and_regime_hold() -> None:
 
 
 def test_a_family_without_a_grid_is_an_error_that_lists_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calibration.plan.GRIDS", {"reduce.none": GRIDS["prefix.sum"]})
-    with pytest.raises(PlanError, match=r"prefix\.sum are measured; there are reduce\.none"):
+    monkeypatch.setattr("calibration.plan.GRIDS", {"none": GRIDS["prefix.sum"]})
+    with pytest.raises(PlanError, match=r"where prefix\.sum is measured; there are none"):
         draw_plan(("scan",), 7, H200, GIB)
 
 
