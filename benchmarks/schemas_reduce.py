@@ -1,7 +1,7 @@
 """Candidate schemas of row reductions, judged at geometries they were not fitted on.
 
-`python -m benchmarks.schemas_reduce PACKET` prints a table. Published schemas are in `features/`; these are not. Several
-leave one thing out of reduce/1, so that the table tells what mattered.
+`python -m benchmarks.schemas_reduce PACKET` prints a table. Published schemas are in `features/`; these are not.
+Several leave one thing out of reduce/1, so that the table tells what mattered.
 """
 
 from __future__ import annotations

@@ -146,7 +146,12 @@ REASONS: dict[str, Reason] = {
             "Express the work as a closed reduction.",
         ),
         Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum, a max or a min."),
-        Reason("nan_policy_unknown", _R, "The reduction's NaN policy is not known.", "Use propagate or suppress."),
+        Reason(
+            "nan_policy_unknown",
+            (REQUEST, CANDIDATE),
+            "The reduction's NaN policy is not known.",
+            "Use propagate or suppress.",
+        ),
         Reason(
             "not_more_programs",
             _R,
