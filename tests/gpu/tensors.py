@@ -16,13 +16,15 @@ from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared
 from kernels.guard import Span, Verdict, span
 from kernels.launch import launch_shape
-from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.recipes import Recipe, original_of, recipes_of
+from kernels.reductions import out_width
 from kernels.reference import Comparison, compare
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
 DTYPES = tuple(STORAGE)
-CUBS = tuple(row for row in RECIPES if row is not ORIGINAL)
+SCANS = recipes_of(FORM)
+CUBS = SCANS[1:]
 GUARD_BYTES = 256
 POISON = 0xFF  # every storage dtype reads it as NaN
 Kernels = dict[tuple[str, str], Kernel]
@@ -81,6 +83,11 @@ def blank(dtype: str, rows: int, width: int, *, offset: int = 0, pitch: int | No
     return Tensor(raw, dtype, rows, width, pitch, GUARD_BYTES + offset * size)
 
 
+def results(recipe: Recipe, x: Tensor, *, offset: int = 0, pitch: int | None = None) -> Tensor:
+    """Return a poisoned tensor for what a recipe makes of x: as wide, or one element a row."""
+    return blank(x.dtype, x.rows, out_width(recipe.form, x.width), offset=offset, pitch=pitch)
+
+
 def random(dtype: str, rows: int, width: int, *, seed: int = 0, offset: int = 0, pitch: int | None = None) -> Tensor:
     """Return a tensor of fresh values uniform in [-1, 1)."""
     made = blank(dtype, rows, width, offset=offset, pitch=pitch)
@@ -122,7 +129,7 @@ def host_values(bits: Any, dtype: str) -> Any:
 
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
     """Return a forced recipe with the original behind it, as the live path prepares them."""
-    made = [kernels[row.id, dtype] for row in (ORIGINAL, recipe)]
+    made = [kernels[row.id, dtype] for row in (original_of(recipe.form), recipe)]
     shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in made]
     return Prepared(made[0], shapes[0], made[1], shapes[1])
 
@@ -145,8 +152,8 @@ def judged(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RE
     assert run(ready, x, y) is expected
     assert bool(cupy.array_equal(x.raw, before)), "the input changed"
     assert y.outside_equals(POISON), "a byte outside the output changed"
-    ran = ready.chosen.recipe if expected is Verdict.RECIPE else ORIGINAL
-    return compare(cupy, FORM, ran, x.dtype, x.values(), y.values())
+    ran = ready.chosen.recipe if expected is Verdict.RECIPE else ready.original.recipe
+    return compare(cupy, ran.form, ran, x.dtype, x.values(), y.values())
 
 
 def check(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import cupy
 import pytest
 
-from kernels.recipes import RECIPES, Recipe
-from tests.gpu.tensors import CUBS, DTYPES, ORIGINAL, Kernels, blank, check, prepared, random
+from kernels.recipes import Recipe
+from tests.gpu.tensors import CUBS, DTYPES, ORIGINAL, SCANS, Kernels, blank, check, prepared, random
 
 ROWS = (1, 2, 3, 17, 64, 127, 131, 132, 133, 300, 1024)
 WIDTHS = (
@@ -91,7 +91,7 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
     if cupy.cuda.runtime.memGetInfo()[0] < 64 * 2**30:
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
     rows, pitch = 5, 2**29 + 8
-    for recipe in RECIPES:
+    for recipe in SCANS:
         width = 2 * recipe.threads * recipe.items
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import RECIPES, Recipe
-from tests.gpu.tensors import DTYPES, ORIGINAL, Kernels, blank, holding, host_bits, host_values, prepared, run
+from kernels.recipes import Recipe
+from tests.gpu.tensors import DTYPES, ORIGINAL, SCANS, Kernels, blank, holding, host_bits, host_values, prepared, run
 
-ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
+ANY_RECIPE = pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149}
 RNG = np.random.default_rng(20250101)

@@ -40,7 +40,7 @@ def test_the_block_scans_depth_stays_within_its_chain(row: Recipe, chunks: int) 
     assert depth.max() <= chain(row, width)
 
 
-@pytest.mark.parametrize("row", (ORIGINAL_SCAN, *CUBS), ids=lambda row: row.id)
+@pytest.mark.parametrize("row", [ORIGINAL_SCAN, *CUBS], ids=lambda row: row.id)
 def test_a_chain_is_no_looser_than_a_few_additions_where_rows_are_long(row: Recipe) -> None:
     """A bound that is far above the order it bounds would pass kernels that add in a worse one."""
     width = 131072
