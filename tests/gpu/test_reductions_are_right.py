@@ -1,4 +1,4 @@
-"""Every recipe of every reduction, on every geometry and layout that is legal for it: extremes exact, sums in their bound."""
+"""Every recipe of every reduction on what is legal for it, any base and pitch: extremes exact, sums in their bound."""
 
 from __future__ import annotations
 
