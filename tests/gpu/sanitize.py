@@ -144,7 +144,7 @@ def every_case(checks: Checks, dtype: str) -> None:
             go(recipe, x, allocated(dtype, 3, width), Verdict.RECIPE)
 
 
-# Every form of the reductions' original, masked and whole steps of each recipe, last CTAs with too few rows, and splits.
+# Every form of the reductions' original, masked and whole steps of each recipe, last CTAs short of rows, and splits.
 REDUCED = (
     *((70, 1), (300, 5), (130, 8), (65, 27), (33, 64), (9, 100), (20, 256), (9, 1000)),
     *((5, 2049), (3, 8200), (2, 20000)),
