@@ -35,17 +35,21 @@ __device__ __forceinline__ Row part_of(const Row &row, int part, int parts, int 
   return mine;
 }
 
-// Combines the slots of a row in a fixed order, each as soon as it is marked, and leaves them empty.
+// Combines the slots of a row in a fixed order and leaves them empty. All of a lane's slots are asked for before the first
+// is looked at; one without its mark is asked for again.
 __device__ __forceinline__ State collect(volatile unsigned long long *slots, int parts, int lane) {
+  constexpr int turns = most_parts / 32;
+  unsigned long long seen[turns];
+#pragma unroll
+  for (int t = 0; t < turns; ++t)
+    if (t * 32 + lane < parts) seen[t] = slots[t * 32 + lane];
   State state = nothing();
 #pragma unroll
-  for (int turn = 0; turn < most_parts / 32; ++turn) {
-    const int part = turn * 32 + lane;
-    if (part < parts) {
-      unsigned long long seen = slots[part];
-      while (seen < mark) seen = slots[part];
-      slots[part] = 0;
-      state.value = combine(state.value, __uint_as_float(static_cast<unsigned int>(seen)));
+  for (int t = 0; t < turns; ++t) {
+    if (t * 32 + lane < parts) {
+      while (seen[t] < mark) seen[t] = slots[t * 32 + lane];
+      slots[t * 32 + lane] = 0;
+      state.value = combine(state.value, __uint_as_float(static_cast<unsigned int>(seen[t])));
     }
   }
   return across<32>(state);
