@@ -172,7 +172,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
         constants=_ALIGNED,
     ),
     _rows("rows4", 256, 4, 4),
-    _rows("rows2", 256, 2, 8, MAIN),
+    _rows("rows2", 256, 2, 8),
     _rows("rows1", 256, 1, 8, FEW),
     _rows("rows1t128", 128, 1, 8),
     _rows("rows1t512", 512, 1, 8),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from features.schemas import schemas_of
@@ -32,6 +33,7 @@ H200 = Target(
 # Capacities as a driver would report them for 32 registers a thread; the original's 256 threads give 8.
 CAPACITY = {64: 32, 128: 16, 256: 8, 512: 4, 1024: 2}
 WIDE = (0.0, 1e12)
+FAMILIES = tuple(dict.fromkeys(row.family for row in RECIPES))
 
 
 def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
@@ -55,10 +57,14 @@ def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
     return Receipt(**{**facts, **changes})
 
 
-def made_document(**changes: Any) -> dict[str, Any]:
-    """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature."""
+def made_document(families: Iterable[str] = ("prefix.sum",), **changes: Any) -> dict[str, Any]:
+    """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature.
+
+    It prices the programs of `families`, and holds the receipts of their recipes.
+    """
+    families = tuple(families)
     fits = []
-    for family in dict.fromkeys(row.family for row in RECIPES):
+    for family in families:
         schema = schemas_of(family)[0]
         blocks = [
             {
@@ -79,7 +85,7 @@ def made_document(**changes: Any) -> dict[str, Any]:
                 "blocks": blocks,
             }
         )
-    receipts = [made_receipt(row, dtype).facts() for row in RECIPES for dtype in row.dtypes]
+    receipts = [made_receipt(row, dtype).facts() for row in RECIPES if row.family in families for dtype in row.dtypes]
     document: dict[str, Any] = {
         "schema": "rowsmith.profile/1",
         "name": "made",
@@ -92,6 +98,6 @@ def made_document(**changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-def made_profile(**changes: Any) -> Profile:
+def made_profile(families: Iterable[str] = ("prefix.sum",), **changes: Any) -> Profile:
     """Return the made-up profile."""
-    return profile_from_document(made_document(**changes))
+    return profile_from_document(made_document(families, **changes))

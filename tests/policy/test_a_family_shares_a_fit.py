@@ -12,14 +12,14 @@ from policy.batch import select_batch
 from policy.catalogue import recorded
 from policy.profile import bundled_profiles
 from policy.select import select
-from tests.made import H200, made_profile
+from tests.made import FAMILIES, H200, made_profile
 
 REDUCING = [op for op in OPS if op != "scan"]
 
 
 @pytest.mark.parametrize("op", REDUCING)
 def test_every_form_is_priced_by_the_familys_fit(op: str) -> None:
-    profile = made_profile()
+    profile = made_profile(FAMILIES)
     fit = profile.fit("reduce")
     assert fit is not None
     made = select(workload(op, (9, 20_000), "float32"), H200, profile, recorded(profile))
@@ -39,7 +39,7 @@ def test_a_profile_without_the_family_keeps_the_original(op: str) -> None:
 @pytest.mark.parametrize("op", ["sum", "nanmax", "mean"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_batch_decides_as_one_request_does(op: str, dtype: str) -> None:
-    profile = made_profile()
+    profile = made_profile(FAMILIES)
     rng = np.random.default_rng(5)
     rows = np.concatenate([[1, 1, 2, 10**6, 0], rng.integers(1, 9000, 40)])
     widths = np.concatenate([[2**20, 1, 2049, 127, 64], rng.integers(1, 70_000, 40)])
@@ -54,7 +54,7 @@ def test_a_batch_decides_as_one_request_does(op: str, dtype: str) -> None:
 
 
 def test_experimental_ways_are_scored_and_not_admitted() -> None:
-    profile = made_profile()
+    profile = made_profile(FAMILIES)
     made = select(workload("sum", (2, 4096), "bfloat16"), H200, profile, recorded(profile))
     candidate = made.candidate("sum.streamed_chunk")
     assert candidate.score_us is not None
