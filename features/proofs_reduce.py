@@ -1,6 +1,6 @@
 """The proofs of row reductions, for one workload or many: rows that may be regrouped, and what each way needs.
 
-Rows are counted in programs (CTAs) that take some of them; how many the original takes follows from the width alone.
+Rows are counted in programs (CTAs) that take some of them; how many the original takes follows from rows and width.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def independent_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
     def facts() -> Mapping[str, Any]:
         element_bytes = storage(work.dtype).bytes
-        original = original_rows(work.width)
-        target = rows_per_program(recipe, work.width)
+        original = original_rows(work.rows, work.width)
+        target = rows_per_program(recipe, work.rows, work.width)
         programs = -(-work.rows // target)
         last = (work.rows - 1) * work.row_pitch + work.width
         return {
@@ -100,7 +100,7 @@ def _narrow(reduce: Reduce, load: Load, stored: str) -> Refused | None:
 
 def regrouped(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """A program takes fewer rows than one of the original, so the same rows make strictly more programs."""
-    original = original_rows(work.width)
+    original = original_rows(work.rows, work.width)
     return Claim(
         (
             (

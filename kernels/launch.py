@@ -64,10 +64,10 @@ def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread
     return Spread(32 * warps, phases, recipe.threads // (32 * warps))
 
 
-def rows_per_program(recipe: Recipe, width: Number) -> Number:
+def rows_per_program(recipe: Recipe, rows: Number, width: Number) -> Number:
     """Return the rows that one CTA of a recipe takes at a time, whatever the GPU."""
-    by_width = _ROWS_BY_WIDTH.get(recipe.template)
-    return recipe.rows_per_cta if by_width is None else by_width(width)
+    by_shape = _ROWS_BY_SHAPE.get(recipe.template)
+    return recipe.rows_per_cta if by_shape is None else by_shape(rows, width)
 
 
 def lane_elements(recipe: Recipe, element_bytes: int) -> int:
@@ -143,7 +143,7 @@ _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
     "reduce_original.cu": _original_reduce,
     "reduce_split.cu": _split_reduce,
 }
-_ROWS_BY_WIDTH: dict[str, Callable[[Number], Number]] = {"reduce_original.cu": reductions.original_rows}
+_ROWS_BY_SHAPE: dict[str, Callable[[Number, Number], Number]] = {"reduce_original.cu": reductions.original_rows}
 _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "reduce_original.cu": _original_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,

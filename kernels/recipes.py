@@ -119,7 +119,10 @@ def _rows_chain(recipe: Recipe, width: int) -> int:
 
 
 def _original_reduce_chain(recipe: Recipe, width: int) -> int:
-    """The most of the forms, each up to where the launch leaves it for one with more lanes a row."""
+    """The most of the forms, each up to where the launch leaves it for one with more lanes a row.
+
+    Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
+    """
     ends = (*reductions.LAST_WIDTHS, width)
     reached = [min(width, end) for end in ends]
     return max(_lanes_chain(f.lanes, f.phases, n) for f, n in zip(ORIGINAL_FORMS, reached, strict=True))

@@ -203,20 +203,22 @@ class Form:
 
 
 ORIGINAL_FORMS = (Form(8, 2, 32), Form(32, 4, 8), Form(64, 8, 4), Form(256, 8, 4))
-# Where the forms change. The rows a program follow from the width alone, so that a proof can tell them.
+# Where the forms change. The rows a program follow from rows and width alone, so that a proof can tell them.
 _NARROW, _MEDIUM, _WIDE = LAST_WIDTHS = 64, 1024, 16383
 _FEW_ROWS, _FEW_ROWS_WIDE = 2, 2048
+# What a grid holds, by the form with the fewest rows a CTA; more rows are taken in rounds, by the form that has them.
+_MOST_ROWS = 4 * (2**31 - 1)
 
 
 def original_form(rows: Number, width: Number) -> Number:
     """Return the form of the original's launch: more lanes a row as rows get long, all of the CTA's for one or two."""
     in_turn = (width > _WIDE) | ((rows <= _FEW_ROWS) & (width > _FEW_ROWS_WIDE))
-    return 1 * (width > _NARROW) + 1 * (width > _MEDIUM) + 1 * in_turn
+    return (1 * (width > _NARROW) + 1 * (width > _MEDIUM) + 1 * in_turn) * (rows <= _MOST_ROWS)
 
 
-def original_rows(width: Number) -> Number:
-    """Return how many rows one CTA of the original takes at this width."""
-    return _of_form(original_form(_FEW_ROWS + 1, width), "rows_per_cta")
+def original_rows(rows: Number, width: Number) -> Number:
+    """Return how many rows one CTA of the original takes at a time."""
+    return _of_form(original_form(rows, width), "rows_per_cta")
 
 
 def original_spread(rows: Number, width: Number) -> tuple[Number, Number, Number]:

@@ -33,27 +33,22 @@ __device__ __forceinline__ void finish(const Rows &all, const State *totals, lon
   if (threadIdx.x < states && threadIdx.x % of == 0 && row < all.rows) all.put(row, state);
 }
 
-// A CTA takes as many rows at once as it has groups of `lanes`, and further rows in turn past the grid's end. `totals`
-// are two areas, used alternately: whoever writes one again has passed the barrier that follows everybody's reading.
-template <int lanes, int unroll, bool aligned, typename Totals>
-__device__ __forceinline__ void at_once(const Rows &all, Totals &totals) {
+// A CTA takes as many rows from `base` on as it has groups of `lanes`.
+template <int lanes, int unroll, bool aligned>
+__device__ __forceinline__ void at_once(const Rows &all, State *totals, long long base) {
   constexpr int rows_at_once = threads / lanes;
   constexpr int in_warp = lanes < 32 ? lanes : 32;
   const int lane = threadIdx.x % lanes;
-  int turn = 0;
-  for (long long base = static_cast<long long>(blockIdx.x) * rows_at_once; base < all.rows;
-       base += static_cast<long long>(gridDim.x) * rows_at_once, turn ^= 1) {
-    const long long row = base + threadIdx.x / lanes;
-    State state = nothing();
-    if (row < all.rows) gather<lanes, unroll, aligned>(state, all.at<aligned>(row), lane);
-    state = across<in_warp>(state);
-    if constexpr (lanes <= 32) {
-      if (lane == 0 && row < all.rows) all.put(row, state);
-    } else {
-      if (threadIdx.x % 32 == 0) totals[turn][threadIdx.x / 32] = state;
-      __syncthreads();
-      finish<lanes / 32, rows_at_once>(all, totals[turn], base);
-    }
+  const long long row = base + threadIdx.x / lanes;
+  State state = nothing();
+  if (row < all.rows) gather<lanes, unroll, aligned>(state, all.at<aligned>(row), lane);
+  state = across<in_warp>(state);
+  if constexpr (lanes <= 32) {
+    if (lane == 0 && row < all.rows) all.put(row, state);
+  } else {
+    if (threadIdx.x % 32 == 0) totals[threadIdx.x / 32] = state;
+    __syncthreads();
+    finish<lanes / 32, rows_at_once>(all, totals, base);
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Layout       rows of adjacent elements, x_pitch elements apart, any element-aligned base; results y_pitch apart
 // Mapping      256 threads; by `form` 8 lanes take a row (32 rows a CTA), a warp takes a row (8 rows), two warps take a
-//              row (4 rows), or the whole CTA takes its 4 rows in turn. A row is cut at 16-byte boundaries
+//              row (4 rows), or the whole CTA takes its 4 rows in turn. A row is cut at 16-byte boundaries. More rows than
+//              a grid has CTAs for are taken by 8 lanes each, in rounds: a loop around every form would cost 16 registers
 // Accumulator  FP32: a tree over a step's vectors, one accumulator a lane, shuffles in a warp, shuffles over the warps
 // Legality     original: every legal workload; y is x (one element a row) or disjoint from it
 //              aligned: every row starts on a 16-byte boundary and is a whole number of vectors
@@ -19,22 +20,17 @@ using namespace reduce;
 
 constexpr bool aligned = ROWSMITH_ALIGNED;
 constexpr int rows_in_turn = 4;
-using Totals = State[2][warps * rows_in_turn];
 
-template <int unroll> __device__ __forceinline__ void in_turn(const Rows &all, Totals &totals) {
-  int turn = 0;
-  for (long long base = static_cast<long long>(blockIdx.x) * rows_in_turn; base < all.rows;
-       base += static_cast<long long>(gridDim.x) * rows_in_turn, turn ^= 1) {
+template <int unroll> __device__ __forceinline__ void in_turn(const Rows &all, State *totals, long long base) {
 #pragma unroll 1
-    for (int r = 0; r < rows_in_turn; ++r) {
-      State state = nothing();
-      if (base + r < all.rows) gather<threads, unroll, aligned>(state, all.at<aligned>(base + r), threadIdx.x);
-      state = across<32>(state);
-      if (threadIdx.x % 32 == 0) totals[turn][r * warps + threadIdx.x / 32] = state;
-    }
-    __syncthreads();
-    finish<warps, rows_in_turn>(all, totals[turn], base);
+  for (int r = 0; r < rows_in_turn; ++r) {
+    State state = nothing();
+    if (base + r < all.rows) gather<threads, unroll, aligned>(state, all.at<aligned>(base + r), threadIdx.x);
+    state = across<32>(state);
+    if (threadIdx.x % 32 == 0) totals[r * warps + threadIdx.x / 32] = state;
   }
+  __syncthreads();
+  finish<warps, rows_in_turn>(all, totals, base);
 }
 
 } // namespace
@@ -43,12 +39,15 @@ template <int unroll> __device__ __forceinline__ void in_turn(const Rows &all, T
 extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     ROWSMITH_ENTRY(const Storage *x, Storage *y, long long rows, long long width, long long x_pitch, long long y_pitch,
                    int form) {
-  __shared__ Totals totals;
+  __shared__ State totals[warps * rows_in_turn];
   const Rows all{x, y, rows, width, x_pitch, y_pitch};
+  const long long cta = blockIdx.x;
   switch (form) {
-  case 0: return at_once<8, 2, aligned>(all, totals);
-  case 1: return at_once<32, 4, aligned>(all, totals);
-  case 2: return at_once<64, 8, aligned>(all, totals);
-  default: return in_turn<8>(all, totals);
+  case 0:
+    for (long long base = cta * 32; base < rows; base += gridDim.x * 32ll) at_once<8, 2, aligned>(all, totals, base);
+    return;
+  case 1: return at_once<32, 4, aligned>(all, totals, cta * 8);
+  case 2: return at_once<64, 8, aligned>(all, totals, cta * 4);
+  default: return in_turn<8>(all, totals, cta * rows_in_turn);
   }
 }

@@ -12,7 +12,7 @@ constexpr int lanes = ROWSMITH_THREADS / ROWSMITH_ROWS;
 extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     ROWSMITH_ENTRY(const reduce::Storage *x, reduce::Storage *y, long long rows, long long width, long long x_pitch,
                    long long y_pitch) {
-  __shared__ reduce::State totals[2][reduce::warps];
+  __shared__ reduce::State totals[reduce::warps];
   const reduce::Rows all{x, y, rows, width, x_pitch, y_pitch};
-  reduce::at_once<lanes, ROWSMITH_PHASES, false>(all, totals);
+  reduce::at_once<lanes, ROWSMITH_PHASES, false>(all, totals, static_cast<long long>(blockIdx.x) * ROWSMITH_ROWS);
 }

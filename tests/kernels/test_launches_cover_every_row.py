@@ -36,7 +36,7 @@ def test_the_ctas_of_every_other_recipe_cover_the_rows_exactly_once(rows: int, w
     for row in (row for row in RECIPES if row.role != ORIGINAL):
         shape = launch_shape(row, rows, width, sm_count)
         groups = shape.ctas // spread(row, rows, width, sm_count).parts
-        taken = rows_per_program(row, width)
+        taken = rows_per_program(row, rows, width)
         assert shape.threads == row.threads
         assert (groups - 1) * taken < rows <= groups * taken or shape.ctas == MAX_GRID
 

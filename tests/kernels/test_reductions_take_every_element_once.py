@@ -25,7 +25,7 @@ WIDTHS = (1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 127, 255, 256, 257, 1000, 1024, 1025
 LONG = (50257, 131072)
 VECTORS = sorted({16 // kind.bytes for kind in STORAGE.values()})
 RNG = np.random.default_rng(11)
-CASE = re.compile(rb"(?:case (\d+)|default): return (at_once|in_turn)<([^>]*)>")
+CASE = re.compile(rb"(?:case (\d+)|default):[^@]*?(at_once|in_turn)<([^>]*)>")
 
 
 def orders(row: Recipe, rows: int, width: int, vector: int, offset: int) -> Any:
@@ -112,10 +112,15 @@ def test_every_form_is_launched_and_rows_a_program_follow_from_the_width() -> No
             through = spread(original, rows, width, 132)
             met.add(shape.extra[0])
             assert shape.ctas == -(-rows // through.rows_per_cta)
-            assert through.rows_per_cta == rows_per_program(original, width)
+            assert through.rows_per_cta == rows_per_program(original, rows, width)
             assert ORIGINAL_FORMS[shape.extra[0]].lanes == through.lanes
     assert met == set(range(len(ORIGINAL_FORMS)))
-    assert launch_shape(original, 2**40, 1, 132).ctas == MAX_GRID
+    # More rows than a grid has CTAs for are taken in rounds, which one form has, whatever the width.
+    for width in (1, 1000, 100_000):
+        shape = launch_shape(original, 2**40, width, 132)
+        assert (shape.ctas, shape.extra) == (MAX_GRID, (0,))
+        most = launch_shape(original, 4 * MAX_GRID, width, 132)
+        assert most.ctas == -(-4 * MAX_GRID // rows_per_program(original, 4 * MAX_GRID, width)) <= MAX_GRID
 
 
 def test_parts_cover_a_row_and_are_at_least_two() -> None:
