@@ -178,7 +178,7 @@ def crossvalidation_document(designs: Iterable[Design], fits: Iterable[Mapping[s
     sharing = {fit["feature_schema"]: fit["dtype_sharing"] for fit in fits}
     schemas = {
         design.schema.id: {
-            "form": design.form,
+            "form": design.family,
             "dtype_sharing": sharing[design.schema.id],
             "folds": FOLDS,
             "splits": crossvalidate(design, sharing[design.schema.id]),

@@ -14,7 +14,7 @@ from features.proof import Refused, prove
 from features.schema import Schema, point
 from features.schemas import SCHEMAS
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe, original_of, recipes_of
+from kernels.recipes import Recipe, family_of, original_of, recipes_of
 from kernels.target import Target
 from policy.profile import ANY_DTYPE, Block
 
@@ -39,15 +39,15 @@ class Row:
 
 @frozen(eq=False)
 class Design:
-    """Every row of one program form under one schema, by geometry in canonical order and recipe in catalogue order."""
+    """Every row of one family under one schema, by geometry in canonical order and recipe in catalogue order."""
 
     schema: Schema
     rows: tuple[Row, ...]
 
     @property
-    def form(self) -> str:
-        """The form of the programs, which the schema is for."""
-        return self.schema.form
+    def family(self) -> str:
+        """The family of the programs, which the schema is for; it stands under the key `form` in documents."""
+        return self.schema.family
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def schema(schema_id: str) -> Schema:
 
 
 def design(schema: Schema, records: Iterable[Geometry], receipts: Receipts, target: Target) -> Design:
-    """Return the rows of the records of a schema's form, which are taken in the order given.
+    """Return the rows of the records of a schema's family, which are taken in the order given.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def design(schema: Schema, records: Iterable[Geometry], receipts: Receipts, targ
     """
     rows: list[Row] = []
     for record in records:
-        if record.form == schema.form:
+        if family_of(record.form) == schema.family:
             rows += _rows(record, schema, receipts, target)
     return Design(schema, tuple(rows))
 

@@ -17,6 +17,7 @@ from calibration.records import Geometry
 from features.schemas import schemas_of
 from kernels.identity import digest
 from kernels.receipt import Receipt
+from kernels.recipes import family_of
 from kernels.target import Target
 
 FIT_SCHEMA = "rowsmith.fit/1"
@@ -24,11 +25,11 @@ _FIGURES = ("regret_geomean", "regret_p95", "regret_worst", "regressions")
 
 
 def designs_of(records: Iterable[Geometry], receipts: Iterable[Receipt], target: Target) -> tuple[Design, ...]:
-    """Return one design for each published schema of each form of the accepted training records, forms sorted."""
+    """Return one design for each published schema of each family of the accepted training records, families sorted."""
     used = accepted(records)
     known = by_recipe(receipts)
-    forms = sorted({record.form for record in used})
-    return tuple(design(schema, used, known, target) for form in forms for schema in schemas_of(form))
+    families = sorted({family_of(record.form) for record in used})
+    return tuple(design(schema, used, known, target) for family in families for schema in schemas_of(family))
 
 
 def fit_cohort(
@@ -39,7 +40,7 @@ def fit_cohort(
     environment: str,
     source_commit: str,
 ) -> list[dict[str, Any]]:
-    """Return one fit document for each published schema of each program form of a cohort.
+    """Return one fit document for each published schema of each family of a cohort.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def fit_cohort(
 
 
 def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, Any]:
-    """Return the fit of one form, with dtypes sharing blocks or not as held-out regret decides."""
+    """Return the fit of one family, with dtypes sharing blocks or not as held-out regret decides."""
     table = sharing_table(design)
     sharing = choose_sharing(table)
     blocks = solve_blocks(design, design.rows, sharing)
@@ -73,7 +74,7 @@ def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, A
         raise FitError(f"{design.schema.id}: {expected} blocks are needed and there are rows enough for {made} only")
     return {
         "schema": FIT_SCHEMA,
-        "form": design.form,
+        "form": design.family,
         "feature_schema": design.schema.id,
         "feature_schema_digest": design.schema.digest,
         "cohort": cohort,

@@ -45,13 +45,13 @@ def freeze(
 
 
 def in_force(fits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return for each form the fit with the lower held-out regret, forms sorted; the earlier schema at a tie."""
+    """Return for each family the fit with the lower held-out regret, families sorted; the earlier schema at a tie."""
     best: dict[str, Mapping[str, Any]] = {}
     for fit in fits:
-        form = fit["form"]
-        if form not in best or held_out_regret(fit) < held_out_regret(best[form]):
-            best[form] = fit
-    return [best[form] for form in sorted(best)]
+        family = fit["form"]
+        if family not in best or held_out_regret(fit) < held_out_regret(best[family]):
+            best[family] = fit
+    return [best[family] for family in sorted(best)]
 
 
 def held_out_regret(fit: Mapping[str, Any]) -> float:

@@ -24,8 +24,50 @@ def _prefix_sum(x: Any) -> Any:
     return x.cumsum(-1)
 
 
-# What torch runs for programs of a form.
-TORCH: dict[str, Callable[[Any], Any]] = {"prefix.sum": _prefix_sum}
+def _sum(x: Any) -> Any:
+    return x.sum(-1)
+
+
+def _max(x: Any) -> Any:
+    return x.amax(-1)
+
+
+def _min(x: Any) -> Any:
+    return x.amin(-1)
+
+
+def _mean(x: Any) -> Any:
+    return x.mean(-1)
+
+
+def _nansum(x: Any) -> Any:
+    return x.nansum(-1)
+
+
+def _nanmean(x: Any) -> Any:
+    return x.nanmean(-1)
+
+
+def _nanmax(x: Any) -> Any:
+    return x.nan_to_num(nan=float("-inf"), posinf=float("inf"), neginf=float("-inf")).amax(-1)
+
+
+def _nanmin(x: Any) -> Any:
+    return x.nan_to_num(nan=float("inf"), posinf=float("inf"), neginf=float("-inf")).amin(-1)
+
+
+# What torch runs for programs of a form; for extremes without NaN it has no function of its own.
+TORCH: dict[str, Callable[[Any], Any]] = {
+    "prefix.sum": _prefix_sum,
+    "reduce.sum": _sum,
+    "reduce.max": _max,
+    "reduce.min": _min,
+    "map.divide_by_count.reduce.sum": _mean,
+    "reduce.sum.suppress": _nansum,
+    "reduce.max.suppress": _nanmax,
+    "reduce.min.suppress": _nanmin,
+    "map.divide_by_count.reduce.sum.suppress": _nanmean,
+}
 
 
 def available() -> str | None:

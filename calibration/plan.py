@@ -18,6 +18,7 @@ from features.program import program_of
 from features.proof import form_of
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
+from kernels.recipes import family_of
 from kernels.target import Target
 
 __all__ = ["INVENTORY", "Plan", "Planned", "draw_plan", "plan_from_json"]
@@ -110,14 +111,14 @@ def draw_plan(
 
     Raises
     ------
-    PlanError : no such regime or tables, no grid for an op's form, or nothing fits the limits.
+    PlanError : no such regime or tables, no grid for an op's family, or nothing fits the limits.
     """
     judge_regime(regime)
     limits = Limits(target.sm_count, target.l2_bytes, memory_bytes, max_elements, regime)
     fitted: list[Planned] = []
     judged: list[Planned] = []
     for op in ops:
-        grid = _grid(form_of(program_of(op, dtypes[0])), inventory_name)
+        grid = _grid(family_of(form_of(program_of(op, dtypes[0]))), inventory_name)
         of_op = training(op, dtypes, grid, seed, limits)
         if not of_op:
             raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
@@ -138,12 +139,12 @@ def draw_plan(
     )
 
 
-def _grid(form: str, inventory_name: str) -> Grid:
-    """Return where programs of a form are measured: a row of the documented tables, or the wide grid of any form."""
+def _grid(family: str, inventory_name: str) -> Grid:
+    """Return where a family's programs are measured: a row of the documented tables, or the wide grid of any family."""
     if inventory_name not in INVENTORIES:
         raise PlanError(f"inventory {inventory_name!r} is not known; use {' or '.join(INVENTORIES)}")
     if inventory_name == WIDE:
-        return wide(form)
-    if form not in GRIDS:
-        raise PlanError(f"no grid says where programs of form {form} are measured; there are {', '.join(GRIDS)}")
-    return GRIDS[form]
+        return wide(family)
+    if family not in GRIDS:
+        raise PlanError(f"no grid says where {family} is measured; there are {', '.join(GRIDS)}")
+    return GRIDS[family]

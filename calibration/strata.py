@@ -1,4 +1,4 @@
-"""The committed tables that a plan is drawn from: strata of the inventory, and where each form is measured."""
+"""The committed tables that a plan is drawn from: strata of the inventory, and where each family is measured."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Named:
 
 @frozen
 class Grid:
-    """Where the programs of one form are measured. A new family is a new row of `GRIDS`.
+    """Where the programs of one family are measured. A new family is a new row of `GRIDS`.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Grid:
     peers : on how many drawn geometries of the inventory peers join; None is all.
     """
 
-    form: str
+    family: str
     widths: tuple[int, ...]
     rows: tuple[int, ...]
     sm_multiples: tuple[int, ...]
@@ -110,10 +110,10 @@ class Grid:
 
 
 GRIDS: dict[str, Grid] = {
-    grid.form: grid
+    grid.family: grid
     for grid in (
         Grid(
-            form="prefix.sum",
+            family="prefix.sum",
             # Multiples of the smallest documented chunk, 8 elements x 128 threads (the largest is 8192), and odd ones.
             widths=(
                 *(1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192),
@@ -127,6 +127,23 @@ GRIDS: dict[str, Grid] = {
                 WidthStratum("round", 6, tuple(w for w in range(1024, 2**20 + 1, 1024) if w not in HIDDEN)),
                 WidthStratum("model-shape", 6, HIDDEN + VOCABULARIES),
                 WidthStratum("odd", 6, range(1, 2**20, 2)),
+            ),
+        ),
+        Grid(
+            family="reduce",
+            # From one element to a row that many CTAs share, of whole vectors and not; every arrangement has some.
+            widths=(
+                *(1, 2, 5, 8, 16, 27, 32, 63, 64, 100, 127, 128, 256, 384, 512, 1000, 1024),
+                *(1536, 2048, 3584, 4096, 8192, 12289, 16384, 32768, 50257, 65536, 131072, 262144, 1048576),
+            ),
+            rows=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536, 262144, 1048576),
+            sm_multiples=(1, 2, 4, 8),
+            picks=4,
+            inventory=(
+                WidthStratum("narrow", 4, range(1, 129)),
+                WidthStratum("round", 6, tuple(w for w in range(256, 2**20 + 1, 256) if w not in HIDDEN)),
+                WidthStratum("model-shape", 5, HIDDEN + VOCABULARIES),
+                WidthStratum("odd", 3, range(129, 2**20, 2)),
             ),
         ),
     )

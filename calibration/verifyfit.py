@@ -49,7 +49,7 @@ def verify_fit(
 
 def _verify(stored: Mapping[str, Any], again: Design) -> Iterator[Finding]:
     where = str(stored["feature_schema"])
-    facts = {"schema": FIT_SCHEMA, "form": again.form, "feature_schema_digest": again.schema.digest}
+    facts = {"schema": FIT_SCHEMA, "form": again.family, "feature_schema_digest": again.schema.digest}
     for name, value in facts.items():
         yield from differences(PART, f"{where} {name}", value, stored[name])
     table = sharing_table(again)

@@ -1,4 +1,4 @@
-"""The wide tables: one grid for programs of any form over what people run, rows and widths from 1 to 2^20."""
+"""The wide tables: one grid for programs of any family over what people run, rows and widths from 1 to 2^20."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ WIDE_ROWS = tuple(
     for row in ROWS
 )
 
-# Geometries that the goals name, by form: few wide rows for every reduction and scan, and the three on which a policy
+# Geometries that the goals name, by family: few wide rows for every reduction and scan, and the three on which a policy
 # of the first research report regressed.
 _FEW_WIDE = (Named(1, MOST), Named(4, 2**18))
 _REGRESSED = (Named(65, 2048, ("float16",)), Named(1024, 512, ("float16",)), Named(257, 128, ("bfloat16",)))
 NAMED: tuple[tuple[str, tuple[Named, ...]], ...] = (("prefix", _FEW_WIDE), ("reduce", (*_FEW_WIDE, *_REGRESSED)))
 
 
-def wide(form: str) -> Grid:
-    """Return the wide grid of a form: the same for all, but for the geometries named for the form's first operator.
+def wide(family: str) -> Grid:
+    """Return the wide grid of a family: the same for all, but for the geometries named for its first operator.
 
     Training goes one octave beyond the widest row, since a feature that falls as rows grow is largest at one row of it.
     On 132 SMs an op has about 555 training geometries and 162 to judge them; `calibration.estimate` says how long.
     """
     return Grid(
-        form=form,
+        family=family,
         widths=tuple(sorted({*_POWERS, *_PAST, *_BETWEEN, 2 * MOST})),
         rows=_POWERS,
         sm_multiples=(1, 2, 4, 8, 16, 32),
@@ -66,6 +66,6 @@ def wide(form: str) -> Grid:
         row_strata=WIDE_ROWS,
         balanced=True,
         spans=(*_POWERS, *_PAST, 4089, 8185, 16_377),
-        named=dict(NAMED).get(form.partition(".")[0], ()),
+        named=dict(NAMED).get(family.partition(".")[0], ()),
         peers=40,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from attrs import frozen
@@ -11,6 +11,9 @@ from attrs import frozen
 from features.errors import ProgramError, show
 from kernels.dtypes import STORAGE, storage
 from kernels.identity import digest
+from kernels.reductions import REDUCTIONS, Reduction
+
+DIVIDE_BY_COUNT = "divide_by_count"
 
 type_of_row = tuple[str, str]  # (dtype, "row" or "scalar")
 
@@ -44,7 +47,10 @@ class Cast:
 
 @frozen
 class Map:
-    """An elementwise function of the operand, by its standard name (`abs`, `square`, `exp`)."""
+    """An elementwise function of the operand, by its standard name (`abs`, `square`, `exp`).
+
+    `divide_by_count` of a reduction divides by the elements that entered it: all of them, or those that are numbers.
+    """
 
     operand: Expression
     function: str
@@ -75,6 +81,30 @@ class Prefix:
 
 
 @frozen
+class Reduce:
+    """One number from a row. `ordered` demands strictly left-to-right combination.
+
+    Of MAX and MIN -0.0 is less than +0.0. A NaN is the result (`propagate`), or is left out (`suppress`): a row of NaN
+    alone, or of nothing, then gives the identity.
+    """
+
+    operand: Expression
+    algebra: str = "sum"
+    nan: str = "propagate"
+    ordered: bool = False
+
+    def type(self) -> type_of_row:
+        dtype, extent = self.operand.type()
+        if extent != "row":
+            raise ProgramError(f"a reduction needs a row, and its operand is a {extent}")
+        return dtype, "scalar"
+
+    def tree(self) -> list[Any]:
+        order = "ordered" if self.ordered else "unordered"
+        return ["reduce", self.algebra, self.nan, order, self.operand.tree()]
+
+
+@frozen
 class Store:
     """The result, one element written for each element of the operand."""
 
@@ -91,7 +121,7 @@ class Store:
         return ["store", self.dtype, self.operand.tree()]
 
 
-Expression = Load | Cast | Map | Prefix | Store
+Expression = Load | Cast | Map | Prefix | Reduce | Store
 
 
 @frozen(cache_hash=True)
@@ -125,8 +155,32 @@ def scan(dtype: str) -> Program:
     return Program(Store(Cast(Prefix(Cast(Load(dtype), "float32")), dtype), dtype))
 
 
+def _reduction(dtype: str, reduction: Reduction) -> Program:
+    """A reduction along the row in FP32 and in any order, one cast at the end. A mean of no numbers is NaN."""
+    nan = "suppress" if reduction.suppress else "propagate"
+    reduced: Expression = Reduce(Cast(Load(dtype), "float32"), reduction.algebra, nan)
+    if reduction.mean:
+        reduced = Map(reduced, DIVIDE_BY_COUNT)
+    return Program(Store(Cast(reduced, dtype), dtype))
+
+
 # Names for people and requests. Nothing below the request looks at them.
-OPS: dict[str, Callable[[str], Program]] = {"scan": scan}
+OPS: dict[str, Callable[[str], Program]] = {
+    "scan": scan,
+    **{found.op: partial(_reduction, reduction=found) for found in REDUCTIONS.values()},
+}
+
+
+def takes_empty_rows(program: Program) -> bool:
+    """Tell whether a row without elements has a result: not where a division by their count or an extreme is asked."""
+    node: Expression = program.expression
+    while not isinstance(node, Load):
+        if isinstance(node, Map) and node.function == DIVIDE_BY_COUNT:
+            return False
+        if isinstance(node, Reduce) and node.algebra != "sum":
+            return False
+        node = node.operand
+    return True
 
 
 def program_of(op: str, dtype: str) -> Program:

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from features.claim import Claim, Truth
 from features.errors import ProgramError, Refused
-from features.program import Expression, Load, Map, Prefix, Program
+from features.program import Expression, Load, Map, Prefix, Program, Reduce
 from features.proofs import PROOFS, launchable
 from features.workload import Workload
 from features.workloads import Workloads
@@ -42,6 +42,8 @@ def form_of(program: Program) -> str:
             names.append(f"prefix.{node.algebra}")
         elif isinstance(node, Map):
             names.append(f"map.{node.function}")
+        elif isinstance(node, Reduce):
+            names.append(f"reduce.{node.algebra}" + ("" if node.nan == "propagate" else f".{node.nan}"))
         node = node.operand
     return ".".join(names) or "copy"
 

@@ -12,7 +12,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
-from kernels.launch import row_split
+from kernels.launch import lane_elements, load_bytes, spread
 from kernels.recipes import Recipe
 from kernels.target import Target
 
@@ -29,9 +29,10 @@ def ceil_div(numerator: Number, denominator: Number) -> Number:
 class Point:
     """What a feature may look at: documented quantities of a workload, a recipe, its receipt and the target.
 
-    Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_warps` warps
-    take a row together, and `row_phases` chunks of 8 elements a thread of theirs at a step: for a recipe facts of the
-    table, for an original what its launch makes of rows and width. `row_parts` CTAs share a row.
+    Each is a whole number, or an int64 array of them. `resident_ctas_per_sm` is the queried capacity. `row_lanes`
+    threads of each of `row_parts` CTAs take a row together, `row_phases` chunks of 8 elements (for a reduction, vectors
+    of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
+    or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
     """
 
     rows: Number
@@ -39,22 +40,30 @@ class Point:
     storage_bytes: Number
     threads: int
     items: int
-    rows_per_cta: int
+    rows_per_cta: Number
     resident_ctas_per_sm: Number
-    row_warps: Number
+    row_lanes: Number
     row_phases: Number
     row_parts: Number
+    lane_bytes: int
+    load_bytes: int
     sm_count: int
     warp_threads: int
     l2_bytes: int
 
     # Terms that several features share, computed once.
+    row_warps: Number = field(init=False)
     traffic: Number = field(init=False)
     chunk: Number = field(init=False)
     row_chunks: Number = field(init=False)
     row_steps: Number = field(init=False)
     ctas: Number = field(init=False)
     resident_batches: Number = field(init=False)
+
+    @row_warps.default
+    def _row_warps(self) -> Number:
+        """Warps that take a row together in a CTA: W; 0 where a warp takes several rows."""
+        return self.row_lanes // self.warp_threads
 
     @traffic.default
     def _traffic(self) -> Number:
@@ -63,8 +72,8 @@ class Point:
 
     @chunk.default
     def _chunk(self) -> Number:
-        """Elements that the warps of a row take together: 8 w W."""
-        return self.items * self.warp_threads * self.row_warps
+        """Elements that the lanes of a row take together: 8 w W."""
+        return self.items * self.row_lanes
 
     @row_chunks.default
     def _row_chunks(self) -> Number:
@@ -78,8 +87,8 @@ class Point:
 
     @ctas.default
     def _ctas(self) -> Number:
-        """CTAs of the launch: C = ceil(w W R K / T), K of which share a row."""
-        return ceil_div(self.rows * self.row_parts * self.row_warps * self.warp_threads, self.threads)
+        """CTAs of the launch: C = ceil(R / B) p, B rows a CTA and p CTAs a row; for a scan ceil(w W R / T)."""
+        return ceil_div(self.rows, self.rows_per_cta) * self.row_parts
 
     @resident_batches.default
     def _resident_batches(self) -> Number:
@@ -102,10 +111,13 @@ class Feature:
 
 @frozen
 class Schema:
-    """A named set of columns for each role, for programs of one form. A published schema never changes."""
+    """A named set of columns for each role, for a family of programs. A published schema never changes.
+
+    A family stands under the key `form` in the document: the first one has a single form of the same name.
+    """
 
     id: str
-    form: str
+    family: str
     roles: Mapping[str, tuple[Feature, ...]]
     needs_capacity: frozenset[str] = frozenset()
 
@@ -114,7 +126,7 @@ class Schema:
         return {
             "schema": "rowsmith.feature-schema/1",
             "id": self.id,
-            "form": self.form,
+            "form": self.family,
             "roles": {
                 role: [{"name": f.name, "unit": f.unit, "meaning": f.meaning, "formula": f.formula} for f in features]
                 for role, features in self.roles.items()
@@ -140,18 +152,21 @@ def _schema_digest(schema_id: str) -> str:
 
 def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
     """Return what the features of one candidate look at, for one workload or many."""
-    split = row_split(recipe, work.rows, work.width, target.sm_count)
+    element_bytes = storage(work.dtype).bytes
+    through = spread(recipe, work.rows, work.width, target.sm_count)
     return Point(
         rows=work.rows,
         width=work.width,
-        storage_bytes=storage(work.dtype).bytes,
+        storage_bytes=element_bytes,
         threads=recipe.threads,
         items=recipe.items,
-        rows_per_cta=recipe.rows_per_cta,
+        rows_per_cta=through.rows_per_cta,
         resident_ctas_per_sm=resident_ctas_per_sm,
-        row_warps=split.warps,
-        row_phases=split.phases,
-        row_parts=split.ctas,
+        row_lanes=through.lanes,
+        row_phases=through.phases,
+        row_parts=through.parts,
+        lane_bytes=lane_elements(recipe, element_bytes) * element_bytes,
+        load_bytes=load_bytes(recipe, element_bytes),
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,

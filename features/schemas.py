@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
+from features.schemas_reduce import REDUCE_1
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 
 
@@ -27,7 +28,7 @@ _TRAFFIC = Feature("traffic", "MiB/SM", "bytes read and written over SMs", "2 b 
 
 SCAN_1 = Schema(
     id="scan/1",
-    form="prefix.sum",
+    family="prefix.sum",
     roles={
         ORIGINAL: (
             _CONSTANT,
@@ -158,7 +159,7 @@ _SCAN_2 = (
 )
 SCAN_2 = Schema(
     id="scan/2",
-    form="prefix.sum",
+    family="prefix.sum",
     roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2},
     needs_capacity=frozenset({ORIGINAL, RECIPE}),
 )
@@ -192,15 +193,15 @@ _SCAN_SPLIT = (
 )
 SCAN_3 = Schema(
     id="scan/3",
-    form="prefix.sum",
+    family="prefix.sum",
     roles={ORIGINAL: _SCAN_2, RECIPE: _SCAN_2, SPLIT: _SCAN_SPLIT},
     needs_capacity=frozenset({ORIGINAL, RECIPE}),
 )
 
 # In the order of publication.
-SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, SCAN_3)}
+SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, SCAN_3, REDUCE_1)}
 
 
-def schemas_of(form: str) -> tuple[Schema, ...]:
-    """Return the schemas published for programs of a form, the earliest first."""
-    return tuple(schema for schema in SCHEMAS.values() if schema.form == form)
+def schemas_of(family: str) -> tuple[Schema, ...]:
+    """Return the schemas published for a family, the earliest first."""
+    return tuple(schema for schema in SCHEMAS.values() if schema.family == family)

@@ -11,7 +11,7 @@ from typing import SupportsIndex
 from attrs import frozen
 
 from features.errors import WorkloadError, show
-from features.program import Program, program_of
+from features.program import Program, program_of, takes_empty_rows
 from kernels.dtypes import storage
 
 MAX_RANK = 64
@@ -68,6 +68,9 @@ def workload(
     program = program_of(op, dtype)
     extents = _extents(shape)
     rows, width = math.prod(extents[:-1]), extents[-1]
+    if width == 0 and not takes_empty_rows(program):
+        message = f"shape {show(extents)} has rows of no element, of which {op} has no result; give each row one"
+        raise WorkloadError("empty_row", "shape", message)
     pitch = width if strides is None else _row_pitch(extents, strides)
     if max(rows, 1) * max(pitch, 1) * storage(dtype).bytes > MAX_TENSOR_BYTES:
         layout = f"shape {show(extents)}" + ("" if strides is None else f" with strides {show(tuple(strides))}")

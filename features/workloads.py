@@ -10,7 +10,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from features.errors import WorkloadError, show
-from features.program import Program
+from features.program import Program, takes_empty_rows
 from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, Workload, judge_demands
 from kernels.dtypes import storage
 
@@ -68,6 +68,10 @@ def workloads(
         at = int(narrow.argmax())
         message = f"row pitch {pitch[at]} at index {at} is less than the width {width[at]}, so rows overlap"
         raise WorkloadError("layout_unsupported", "strides", message)
+    if not takes_empty_rows(program) and (width == 0).any():
+        at = int((width == 0).argmax())
+        message = f"{counted[at]} x 0 at index {at} has rows of no element, of which this program has no result"
+        raise WorkloadError("empty_row", "shape", message)
     row_bytes = np.maximum(pitch, 1) * storage(program.dtype).bytes
     huge = np.maximum(counted, 1) > MAX_TENSOR_BYTES // row_bytes
     if huge.any():

@@ -15,7 +15,7 @@ from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import TEMPLATES
+from kernels.recipes import ORIGINAL, TEMPLATES
 from kernels.workspace import workspaces
 
 
@@ -41,11 +41,9 @@ class Prepared:
         ------
         LaunchError : the buffers overlap in part and the stream is capturing without scratch prepared beforehand.
         """
-        if x.bytes == 0:
+        if y.bytes == 0:
             return Verdict.RECIPE
-        verdict = judge(x, y)
-        if verdict is not Verdict.OVERLAP and TEMPLATES[self.chosen.recipe.template].anywhere:
-            verdict = Verdict.RECIPE
+        verdict = self._judge(x, y)
         with driver.on(self.original.device):
             workspace = self._workspace(verdict, stream)
             if verdict is Verdict.RECIPE and workspace is None and self.chosen_shape.workspace_bytes:
@@ -73,11 +71,20 @@ class Prepared:
                 self.scratch = cupy.empty(scratch_bytes, dtype=cupy.uint8)
                 cupy.cuda.Device().synchronize()
 
+    def _judge(self, x: Span, y: Span) -> Verdict:
+        """Return what the buffers allow, where the original takes any that do not overlap in part."""
+        recipe = self.chosen.recipe
+        verdict = judge(x, y, recipe.alignment)
+        exact = verdict is Verdict.IN_PLACE and TEMPLATES[recipe.template].in_place
+        if exact or (verdict is not Verdict.OVERLAP and recipe.role == ORIGINAL):
+            return Verdict.RECIPE
+        return verdict
+
     def _workspace(self, verdict: Verdict, stream: int) -> int | None:
         """Return what the CTAs of the chosen kernel talk through, or None where they do not, or none is ready."""
         if verdict is not Verdict.RECIPE or not self.chosen_shape.workspace_bytes:
             return None
-        return workspaces(self.chosen.device).of(stream, self.chosen_shape.workspace_bytes)
+        return workspaces(self.chosen.device).of(stream, self.chosen.recipe.template, self.chosen_shape.workspace_bytes)
 
     def _scratch(self, x: Span, stream: int) -> Any:
         """Return scratch for a copy of x: that of `reserve` in a capture, else some of the stream's own.
@@ -103,7 +110,7 @@ def prepare(original: Kernel, chosen: Kernel, rows: int, width: int, sm_count: i
     """Return the launch of a chosen kernel for rows x width, with workspaces ready for the captures to come."""
     shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in (original, chosen)]
     if shapes[1].workspace_bytes:
-        workspaces(chosen.device).reserve(shapes[1].workspace_bytes)
+        workspaces(chosen.device).reserve(chosen.recipe.template, shapes[1].workspace_bytes)
     return Prepared(original, shapes[0], chosen, shapes[1])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from attrs import frozen
@@ -55,8 +56,21 @@ def span(address: int, rows: int, width: int, pitch: int, dtype: str) -> Span:
     return Span(address, rows, width, pitch, storage(dtype).bytes)
 
 
-def judge(x: Span, y: Span) -> Verdict:
-    """Return what may run on these buffers. Overlap is looked at first: it forbids more than misalignment does."""
+# What a recipe may demand of a tensor: every row on a 16-byte boundary, one span of rows without gaps that starts on
+# one, or nothing.
+DEMANDS: dict[str, Callable[[Span], bool]] = {
+    "rows": lambda span: span.aligned,
+    "span": lambda span: span.address % VECTOR_BYTES == 0 and (span.rows <= 1 or span.pitch == span.width),
+    "any": lambda span: True,
+}
+
+
+def judge(x: Span, y: Span, alignment: tuple[str, str] = ("rows", "rows")) -> Verdict:
+    """Return what may run on these buffers. Overlap is looked at first: it forbids more than misalignment does.
+
+    `alignment` names what the recipe demands of x and of y.
+    """
     if x.overlaps(y):
         return Verdict.IN_PLACE if x == y else Verdict.OVERLAP
-    return Verdict.RECIPE if x.aligned and y.aligned else Verdict.MISALIGNED
+    met = all(DEMANDS[demand](span) for demand, span in zip(alignment, (x, y), strict=True))
+    return Verdict.RECIPE if met else Verdict.MISALIGNED

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from kernels.recipes import Number, Recipe, split_parts
+from kernels import reductions
+from kernels.guard import VECTOR_BYTES
+from kernels.recipes import TEMPLATES, Number, Recipe, split_parts
 
 MAX_GRID = 2**31 - 1
 WORD_BYTES = 8
@@ -22,13 +24,16 @@ class LaunchShape:
     workspace_bytes: int = 0
 
 
-@frozen
-class RowSplit:
-    """The warps of a CTA that take a row together, the chunks they take at a step, the CTAs that share a row."""
+@frozen(eq=False)
+class Spread:
+    """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
+    CTA, and CTAs a row. Whole numbers, or arrays of them.
+    """
 
-    warps: Number
+    lanes: Number
     phases: Number
-    ctas: Number = 1
+    rows_per_cta: Number
+    parts: Number = 1
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -40,11 +45,29 @@ def _rows_by_ctas(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
     return LaunchShape(-(-rows // recipe.rows_per_cta), recipe.threads)
 
 
-def row_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
-    """Return how a launch divides a row; for numbers or arrays of them."""
-    if recipe.template in _SPLITS:
-        return _SPLITS[recipe.template](recipe, rows, width, sm_count)
-    return RowSplit(recipe.threads // 32 // recipe.rows_per_cta, recipe.phases)
+def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    """Return how a recipe's launch goes through rows; for numbers or arrays of them."""
+    by_shape = _SPREADS.get(recipe.template)
+    if by_shape is not None:
+        return by_shape(recipe, rows, width, sm_count)
+    return Spread(recipe.threads // recipe.rows_per_cta, recipe.phases, recipe.rows_per_cta)
+
+
+def rows_per_program(recipe: Recipe, rows: Number, width: Number) -> Number:
+    """Return the rows that one CTA of a recipe takes at a time, whatever the GPU."""
+    by_shape = _ROWS_BY_SHAPE.get(recipe.template)
+    return recipe.rows_per_cta if by_shape is None else by_shape(rows, width)
+
+
+def lane_elements(recipe: Recipe, element_bytes: int) -> int:
+    """Return the elements that a lane takes at once: a 16-byte vector of them, or the items of the recipe's row."""
+    return VECTOR_BYTES // element_bytes if TEMPLATES[recipe.template].by_vector else recipe.items
+
+
+def load_bytes(recipe: Recipe, element_bytes: int) -> int:
+    """Return the bytes of one load where a row is not at its ends: a vector's, or an element's."""
+    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any"
+    return VECTOR_BYTES if wide else element_bytes
 
 
 # The forms of scan_original.cu, by the kernel's `form` argument: 1, 2 or 4 warps a row, 4 paired, 8 paired. Paired
@@ -66,20 +89,21 @@ def _original_scan_form(rows: Number, width: Number, sm_count: int) -> Number:
     return (width <= 2304) * narrow + (width > 2304) * wide
 
 
-def _original_scan_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
+def _original_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
     form = _original_scan_form(rows, width, sm_count)
     paired = 1 * (form >= _PAIRED_FROM)
-    return RowSplit(2 ** (form - paired), 1 + paired)
+    lanes = 32 * 2 ** (form - paired)
+    return Spread(lanes, 1 + paired, recipe.threads // lanes)
 
 
 def _original_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
-    rows_per_cta = recipe.threads // (32 * _original_scan_split(recipe, rows, width, sm_count).warps)
+    rows_per_cta = _original_scan_spread(recipe, rows, width, sm_count).rows_per_cta
     form = _original_scan_form(rows, width, sm_count)
     return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
 
 
-def _split_scan_split(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> RowSplit:
-    return RowSplit(recipe.threads // 32, recipe.phases, split_parts(recipe, width))
+def _split_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(recipe.threads, recipe.phases, 1, split_parts(recipe, width))
 
 
 def _split_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -88,11 +112,37 @@ def _split_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchS
     return LaunchShape(rows * parts, recipe.threads, (parts,), (1 + rows * parts) * WORD_BYTES)
 
 
+def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    _, _, rows_per_cta = reductions.original_spread(rows, width)
+    form = reductions.original_form(rows, width)
+    return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
+
+
+def _split_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    parts, units = reductions.split_parts(recipe.threads, rows, width, sm_count)
+    workspace_bytes = reductions.split_workspace_bytes(rows, parts)
+    return LaunchShape(rows * parts, recipe.threads, (parts, units), workspace_bytes)
+
+
+def _original_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(*reductions.original_spread(rows, width))
+
+
+def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    parts, _ = reductions.split_parts(recipe.threads, rows, width, sm_count)
+    return Spread(recipe.threads, recipe.phases, 1, parts)
+
+
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,
+    "reduce_original.cu": _original_reduce,
+    "reduce_split.cu": _split_reduce,
 }
-_SPLITS: dict[str, Callable[[Recipe, Number, Number, int], RowSplit]] = {
-    "scan_original.cu": _original_scan_split,
-    "scan_split.cu": _split_scan_split,
+_ROWS_BY_SHAPE: dict[str, Callable[[Number, Number], Number]] = {"reduce_original.cu": reductions.original_rows}
+_SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
+    "scan_original.cu": _original_scan_spread,
+    "scan_split.cu": _split_scan_spread,
+    "reduce_original.cu": _original_reduce_spread,
+    "reduce_split.cu": _split_reduce_spread,
 }

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 
+from kernels import reductions
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
+from kernels.reductions import ARRANGEMENTS, ORIGINAL_FORMS, REDUCTIONS, Arrangement, Reduction
 
 Number = Any  # an int, or a NumPy array of them
 ORIGINAL = "original"
@@ -24,15 +26,17 @@ class Template:
     Attributes
     ----------
     chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
-    anywhere : right in place, and on any element-aligned base.
-    workspace : its CTAs talk to each other through memory that follows the pointers in its arguments.
+    in_place : right where x is y.
+    workspace : its CTAs talk to each other through memory that follows the tensors in its arguments.
+    by_vector : a lane takes 16-byte vectors, however many elements of the dtype they hold.
     """
 
     file: str
     chain: Callable[[Recipe, int], int] = field(eq=False)
     chain_meaning: str
-    anywhere: bool = False
+    in_place: bool = False
     workspace: bool = False
+    by_vector: bool = False
 
 
 @frozen(cache_hash=True)
@@ -50,8 +54,11 @@ class Recipe:
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row.
     proofs : names of the proofs that make it legal, in the order in which they are tried.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
-    phases : chunks of threads x items elements that share one block scan.
+    phases : chunks of threads x items elements that share one block scan; vectors that a reduction asks for together.
     experimental : admitted only where a profile says that validation earned it.
+    family : the forms that share a schema, a fit and a grid; a form is a family of its own where none is given.
+    alignment : what a launch demands of the 16-byte boundaries of x and of y, by the names of `kernels.guard.DEMANDS`.
+    constants : further names and values that the template is compiled with.
     """
 
     id: str
@@ -66,9 +73,17 @@ class Recipe:
     phases: int = 1
     dtypes: tuple[str, ...] = tuple(STORAGE)
     experimental: bool = False
+    family: str = Factory(lambda self: self.form, takes_self=True)
+    alignment: tuple[str, str] = ("rows", "rows")
+    constants: tuple[tuple[str, str], ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts."""
+        """Return the row as JSON-ready facts; family, alignment and constants where they are not the plain ones."""
+        further = {
+            "family": None if self.family == self.form else self.family,
+            "alignment": None if self.alignment == ("rows", "rows") else list(self.alignment),
+            "constants": dict(self.constants) or None,
+        }
         return {
             "id": self.id,
             "form": self.form,
@@ -82,6 +97,7 @@ class Recipe:
             "phases": self.phases,
             "dtypes": list(self.dtypes),
             "experimental": self.experimental,
+            **{name: value for name, value in further.items() if value is not None},
         }
 
 
@@ -102,6 +118,47 @@ def _original_scan_chain(recipe: Recipe, width: int) -> int:
     return recipe.items + 4 + recipe.threads // 32 + chunks + 3
 
 
+def _lanes_chain(lanes: int, phases: int, width: int) -> int:
+    """2 in a vector of 4 elements, 1 a vector of a step, 1 a step, 1 for each end's element, 1 a halving of the lanes.
+
+    Vectors are counted as 4 elements; of 2-byte storage they hold 8, in half as many additions and one more level.
+    """
+    steps = -(-width // (4 * lanes * phases))
+    ends = 2 * -(-7 // lanes)
+    return 3 + phases + steps + ends + (lanes - 1).bit_length()
+
+
+def _rows_chain(recipe: Recipe, width: int) -> int:
+    return _lanes_chain(recipe.threads // recipe.rows_per_cta, recipe.phases, width)
+
+
+def _original_reduce_chain(recipe: Recipe, width: int) -> int:
+    """The most of the forms, each up to where the launch leaves it for one with more lanes a row.
+
+    Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
+    """
+    ends = (*reductions.LAST_WIDTHS, width)
+    reached = [min(width, end) for end in ends]
+    return max(_lanes_chain(f.lanes, f.phases, n) for f, n in zip(ORIGINAL_FORMS, reached, strict=True))
+
+
+def _staged_chain(recipe: Recipe, width: int) -> int:
+    """Every fourth element of a row, the last three of it, and 2 for the four accumulators."""
+    return -(-width // 4) + 5
+
+
+def _split_chain(recipe: Recipe, width: int) -> int:
+    """A part of half the row at most, then the parts: 4 a lane and 5 in a warp."""
+    return _lanes_chain(recipe.threads, recipe.phases, -(-width // 2) + 8) + reductions.MOST_PARTS // 32 + 5
+
+
+def _streamed_chain(recipe: Recipe, width: int) -> int:
+    """1 a chunk, 1 a halving of a lane's items, 5 in a warp, 1 a warp of the row."""
+    lanes = recipe.threads // recipe.rows_per_cta
+    steps = -(-width // (lanes * recipe.items * recipe.phases)) * recipe.phases
+    return steps + recipe.items.bit_length() + 5 + lanes // 32
+
+
 def _split_scan_chain(recipe: Recipe, width: int) -> int:
     """As a block scan of one part; earlier parts: 1 for each a thread takes, 5 in a warp, 1 a warp with any."""
     parts: int = split_parts(recipe, width)
@@ -113,15 +170,27 @@ _ONE_CTA = "thread, warp, CTA and carry, one after the other"
 TEMPLATES = {
     template.file: template
     for template in (
-        Template("scan_original.cu", _original_scan_chain, _ONE_CTA, anywhere=True),
+        Template("scan_original.cu", _original_scan_chain, _ONE_CTA, in_place=True),
         Template("scan_cub.cu", _block_scan_chain, _ONE_CTA),
         Template(
             "scan_split.cu",
             _split_scan_chain,
             "thread, warp and CTA one after the other, and the sums of earlier parts in a fixed order",
-            anywhere=True,
+            in_place=True,
             workspace=True,
         ),
+        Template(
+            "reduce_original.cu",
+            _original_reduce_chain,
+            "vector, step, lane, warp and CTA, one after the other",
+            by_vector=True,
+        ),
+        Template(
+            "reduce_rows.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
+        ),
+        Template("reduce_staged.cu", _staged_chain, "a quarter of the row, then the four accumulators", by_vector=True),
+        Template("reduce_split.cu", _split_chain, "half a row at most, then the parts", workspace=True, by_vector=True),
+        Template("reduce_streamed.cu", _streamed_chain, "chunks, items, warp and CTA, one after the other"),
     )
 }
 
@@ -159,6 +228,27 @@ def _scan_split(threads: int, phases: int) -> Recipe:
         proofs=("closed_prefix", "row_parts"),
         numerics="reordered",
         phases=phases,
+        alignment=("any", "any"),
+    )
+
+
+def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
+    return Recipe(
+        id=f"{reduction.op}.{way.name}",
+        form=reduction.form,
+        role=way.role,
+        template=way.template,
+        threads=way.threads,
+        items=way.items,
+        rows_per_cta=way.rows_per_cta,
+        proofs=way.proofs,
+        numerics="reordered" if way.reorders and not reduction.exact else "bit_equal",
+        phases=way.phases,
+        dtypes=way.dtypes,
+        experimental=way.experimental,
+        family=reductions.FAMILY,
+        alignment=way.alignment,
+        constants=(*reduction.constants, *way.constants),
     )
 
 
@@ -176,6 +266,7 @@ RECIPES: tuple[Recipe, ...] = (
     ),
     *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),
     *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
+    *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if r.variety >= a.rarest),
 )
 
 
@@ -192,6 +283,12 @@ def recipes_of(form: str) -> tuple[Recipe, ...]:
     """Return the recipes of a form in catalogue order, the original first; empty for a form without kernels."""
     rows = [row for row in RECIPES if row.form == form]
     return tuple(sorted(rows, key=lambda row: row.role != ORIGINAL))
+
+
+@cache
+def family_of(form: str) -> str:
+    """Return the family of a form: what its recipes say; a form without kernels is a family of its own."""
+    return next((row.family for row in recipes_of(form)), form)
 
 
 def original_of(form: str) -> Recipe:

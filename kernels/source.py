@@ -48,6 +48,7 @@ def macros(recipe: Recipe, dtype: str) -> tuple[str, ...]:
         f"-DROWSMITH_THREADS={recipe.threads}",
         f"-DROWSMITH_ITEMS={recipe.items}",
         f"-DROWSMITH_PHASES={recipe.phases}",
+        *(f"-DROWSMITH_{name}={value}" for name, value in recipe.constants),
     )
 
 

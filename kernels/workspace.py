@@ -1,8 +1,8 @@
 """Workspaces: what the CTAs of one launch talk through. Zero once; launches that share one follow one another.
 
 Launches on one stream follow one another, and so do those that one capture puts on one stream. So a stream has a
-workspace for each size, and so has each stream of each capture. A workspace is never freed, since work in flight and
-graphs may use it; the sizes that a process meets are few and small.
+workspace for each use (a template, which says what it leaves there) and size, and so has each stream of each capture.
+A workspace is never freed, since work in flight and graphs may use it; the sizes that a process meets are few.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ class Workspaces:
     """The workspaces of one device."""
 
     device: int
-    _spare: dict[int, list[int]] = field(factory=lambda: defaultdict(list), init=False)
-    _used: dict[tuple[Hashable, int], int] = field(factory=dict, init=False)
+    _spare: dict[tuple[str, int], list[int]] = field(factory=lambda: defaultdict(list), init=False)
+    _used: dict[tuple[Hashable, tuple[str, int]], int] = field(factory=dict, init=False)
     _slabs: list[Any] = field(factory=list, init=False, repr=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
-    def reserve(self, workspace_bytes: int) -> None:
-        """Keep `SPARE` workspaces of a size ready. Allocates and synchronises: not for captures."""
+    def reserve(self, use: str, workspace_bytes: int) -> None:
+        """Keep `SPARE` workspaces of a use and size ready. Allocates and synchronises: not for captures."""
         with self._lock:
-            self._fill(workspace_bytes)
+            self._fill((use, workspace_bytes))
 
-    def of(self, stream: int, workspace_bytes: int) -> int | None:
+    def of(self, stream: int, use: str, workspace_bytes: int) -> int | None:
         """Return the address of the stream's workspace, or None in a capture where none is ready."""
-        user, captured = _user(stream)
+        (user, captured), kind = _user(stream), (use, workspace_bytes)
         with self._lock:
-            if (user, workspace_bytes) not in self._used:
+            if (user, kind) not in self._used:
                 if not captured:
-                    self._fill(workspace_bytes)
-                spare = self._spare[workspace_bytes]
+                    self._fill(kind)
+                spare = self._spare[kind]
                 if not spare:
                     return None
-                self._used[user, workspace_bytes] = spare.pop()
-            return self._used[user, workspace_bytes]
+                self._used[user, kind] = spare.pop()
+            return self._used[user, kind]
 
     def release_captures(self) -> None:
         """Take back what captures use. The caller knows that their graphs are gone and their work is done."""
         with self._lock:
-            for (user, size), address in list(self._used.items()):
+            for (user, kind), address in list(self._used.items()):
                 if isinstance(user, _Capture):
-                    self._spare[size].append(address)
-                    del self._used[user, size]
+                    self._spare[kind].append(address)
+                    del self._used[user, kind]
 
-    def _fill(self, workspace_bytes: int) -> None:
-        spare = self._spare[workspace_bytes]
+    def _fill(self, kind: tuple[str, int]) -> None:
+        spare = self._spare[kind]
         if len(spare) >= SPARE:
             return
-        step = -(-workspace_bytes // _ALIGNMENT) * _ALIGNMENT
+        step = -(-kind[1] // _ALIGNMENT) * _ALIGNMENT
         slab, address = _zeros(self.device, SPARE * step)
         self._slabs.append(slab)
         spare += [address + i * step for i in range(SPARE)]

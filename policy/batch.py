@@ -61,7 +61,7 @@ def select_batch(
     """
     catalogue = catalogue or shipped_catalogue()
     recipes = recipes_for(works.program)
-    fit = profile.fit(recipes[0].form)
+    fit = profile.fit(recipes[0].family)
     differences = profile.target.differences(target)
     usable = None if differences else fit
     proved = np.array([_spread(legal(works, recipe), len(works)) for recipe in recipes])

@@ -30,10 +30,13 @@ class Block:
 
 @frozen(cache_hash=True)
 class Fit:
-    """What a decision needs of a stored fit: its digest leads to the design matrix, residuals and cohort."""
+    """What a decision needs of a stored fit: its digest leads to the design matrix, residuals and cohort.
+
+    The family stands under the key `form` in documents.
+    """
 
     digest: str
-    form: str
+    family: str
     feature_schema: str
     feature_schema_digest: str
     cohort: str
@@ -64,9 +67,9 @@ class Profile:
         """The SHA-256 of the document."""
         return digest(self.document)
 
-    def fit(self, form: str) -> Fit | None:
-        """Return the fit for programs of a form, or None."""
-        return next((fit for fit in self.fits if fit.form == form), None)
+    def fit(self, family: str) -> Fit | None:
+        """Return the fit for a family of programs, or None."""
+        return next((fit for fit in self.fits if fit.family == family), None)
 
     @cached_property
     def recorded(self) -> Mapping[tuple[str, str], Receipt]:

@@ -34,8 +34,8 @@ def _faults(profile: Profile) -> Iterator[str]:
         yield from _receipt_faults(receipt)
     if len(profile.recorded) != len(profile.receipts):
         yield "two receipts are of one recipe and dtype"
-    if len({fit.form for fit in profile.fits}) != len(profile.fits):
-        yield "two fits are of one program form"
+    if len({fit.family for fit in profile.fits}) != len(profile.fits):
+        yield "two fits are of one family of programs"
     for fit in profile.fits:
         yield from _fit_faults(fit)
 
@@ -57,12 +57,12 @@ def _fit_faults(fit: Fit) -> Iterator[str]:
             "is not held by this release; use a matching one"
         )
         return
-    texts = (fit.digest, fit.form, fit.cohort)
+    texts = (fit.digest, fit.family, fit.cohort)
     if not all(isinstance(text, str) for text in texts):
         yield "digest, form and cohort of a fit must be text"
     pairs = [(block.role, block.dtype) for block in fit.blocks]
     if any(pairs.count(pair) > 1 for pair in pairs):
-        yield f"fit {show(fit.form)} has two blocks of one role and dtype"
+        yield f"fit {show(fit.family)} has two blocks of one role and dtype"
     for block in fit.blocks:
         columns = schema.roles.get(block.role)
         if columns is None or block.dtype not in (*STORAGE, ANY_DTYPE):

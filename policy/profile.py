@@ -64,7 +64,7 @@ def _fit(part: Mapping[str, Any]) -> Fit:
     )
     return Fit(
         digest=part["digest"],
-        form=part["form"],
+        family=part["form"],
         feature_schema=part["feature_schema"],
         feature_schema_digest=part["feature_schema_digest"],
         cohort=part["cohort"],

@@ -25,7 +25,7 @@ class Provenance:
 
 @lru_cache(maxsize=256)
 def provenance(profile: Profile, fit: Fit | None, catalogue: Catalogue) -> Provenance:
-    """Return what every decision of a profile for programs of one form rests on; `fit` is None where it has none."""
+    """Return what every decision of a profile for a family of programs rests on; `fit` is None where it has none."""
     facts = {
         "profile": profile.digest,
         "profile_name": profile.name,

@@ -111,6 +111,12 @@ REASONS: dict[str, Reason] = {
             "Send the array's shape, the row last.",
         ),
         Reason(
+            "empty_row",
+            _Q,
+            "A row has no element and the program has no result of none: an extreme, or a mean.",
+            "Give every row an element; a sum takes empty rows.",
+        ),
+        Reason(
             "layout_unsupported",
             _Q,
             "The strides are not rows of adjacent elements one pitch apart.",
@@ -145,7 +151,43 @@ REASONS: dict[str, Reason] = {
             "The program is not one load, one prefix along the row and one store.",
             "Express the work as a closed prefix, or leave it to the original.",
         ),
-        Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum."),
+        Reason(
+            "not_closed_reduction",
+            _R,
+            "The program is not one load, one reduction of the row, at most a division by the count, and one store.",
+            "Express the work as a closed reduction.",
+        ),
+        Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum, a max or a min."),
+        Reason(
+            "nan_policy_unknown",
+            (REQUEST, CANDIDATE),
+            "The reduction's NaN policy is not known.",
+            "Use propagate or suppress.",
+        ),
+        Reason(
+            "not_more_programs",
+            _R,
+            "The original already takes as few rows a program at this width, so nothing would be regrouped.",
+            "Nothing to do.",
+        ),
+        Reason(
+            "width_too_large",
+            _R,
+            "The width is more than the recipe takes: a few vectors a lane, or what shared memory holds.",
+            "Use a recipe with more lanes a row.",
+        ),
+        Reason(
+            "rows_not_contiguous",
+            _R,
+            "There are gaps between the rows and the recipe moves them as one span.",
+            "Copy to rows without gaps.",
+        ),
+        Reason(
+            "incomplete_subgroup",
+            _R,
+            "A row is not taken by complete subgroups of 32 lanes.",
+            "Use a recipe of whole warps a row.",
+        ),
         Reason(
             "arithmetic_unsupported",
             _R,

@@ -46,7 +46,7 @@ def select(
     """
     catalogue = catalogue or shipped_catalogue()
     judged = candidates(workload)
-    fit = profile.fit(judged[0][0].form)
+    fit = profile.fit(judged[0][0].family)
     differences = () if target == profile.target else profile.target.differences(target)
     usable = None if differences else fit
     seen = tuple(

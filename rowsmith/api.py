@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from features.errors import WorkloadError
+from attrs import evolve
+
+from features.errors import WorkloadError, show
 from features.workload import Workload, workload
 from kernels.arrays import Buffer, buffer, current_stream, empty_like, refuse_read_only, stream_pointer
 from kernels.errors import LaunchError
@@ -71,6 +73,58 @@ def scan(x: Any, out: Any = None, stream: Any = None) -> Any:
     return _run("scan", x, out, stream)
 
 
+def row_sum(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None) -> Any:
+    """Sum of the last axis: FP32 additions in any order, one cast to the storage dtype at the end. Of no element, 0.
+
+    Parameters
+    ----------
+    x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
+    out : array to write, of x's dtype and of its shape without the last axis. A new one when omitted.
+    nan : `propagate`, or `suppress` to leave NaN out.
+    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
+
+    Raises
+    ------
+    FeatureError : no kernel takes the dtype or the layout, which must be rows of adjacent elements.
+    KernelError : the array is of no GPU, or the launch is not safe.
+    """
+    return _run(_reducing("sum", nan), x, out, stream)
+
+
+def row_max(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None) -> Any:
+    """Largest element of the last axis, exactly; -0.0 is less than +0.0. As `sum`, but rows must have an element.
+
+    With `suppress` a row of NaN alone gives -inf.
+    """
+    return _run(_reducing("max", nan), x, out, stream)
+
+
+def row_min(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None) -> Any:
+    """Least element of the last axis, exactly; -0.0 is less than +0.0. As `sum`, but rows must have an element.
+
+    With `suppress` a row of NaN alone gives +inf.
+    """
+    return _run(_reducing("min", nan), x, out, stream)
+
+
+def row_mean(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None) -> Any:
+    """Sum of the last axis over its length, divided in FP32. As `sum`, but rows must have an element.
+
+    With `suppress` NaN are left out of the sum and of the count, and a row of NaN alone gives NaN.
+    """
+    return _run(_reducing("mean", nan), x, out, stream)
+
+
+# What goes before an op's name for a NaN policy.
+_NAN_OPS = {"propagate": "", "suppress": "nan"}
+
+
+def _reducing(op: str, nan: str) -> str:
+    if nan not in _NAN_OPS:
+        raise WorkloadError("nan_policy_unknown", "nan", f"nan {show(nan)} is not one of {', '.join(_NAN_OPS)}")
+    return _NAN_OPS[nan] + op
+
+
 def prepare(op: str, x: Any, *, recipe: str | None = None, scratch: bool = False) -> Ready:
     """Compile, decide and load for arrays like `x`, so that a graph capture that follows needs none of it.
 
@@ -88,18 +142,28 @@ def _run(op: str, x: Any, out: Any, stream: Any) -> Any:
     source = buffer(x, "x")
     work = _workload(op, source, "x")
     given = None if stream is None else stream_pointer(stream)
-    result = empty_like(x, source, given) if out is None else out
+    reduces = work.program.expression.type()[1] == "scalar"
+    wanted = evolve(source, shape=source.shape[:-1]) if reduces else source
+    result = empty_like(x, wanted, given) if out is None else out
     target = buffer(result, "out")
     refuse_read_only(result, "out")
-    if (target.shape, target.dtype, target.device) != (source.shape, source.dtype, source.device):
+    if (target.shape, target.dtype, target.device) != (wanted.shape, wanted.dtype, wanted.device):
         raise LaunchError(
             f"out is {target.dtype} {target.shape} on device {target.device}; "
-            f"it must be {source.dtype} {source.shape} on device {source.device}, like x"
+            f"it must be {wanted.dtype} {wanted.shape} on device {wanted.device}, " + _LIKE[reduces]
         )
-    onto = _workload(op, target, "out")
+    onto = _workload(op, _with_last_axis(target) if reduces else target, "out")
     pointer = current_stream(x, source.device) if given is None else given
     _dispatcher(source).run(work, _span(source, work), _span(target, onto), pointer)
     return result
+
+
+_LIKE = {False: "like x", True: "like x without its last axis"}
+
+
+def _with_last_axis(target: Buffer) -> Buffer:
+    """Return results as rows of one element."""
+    return evolve(target, shape=(*target.shape, 1), strides=(*target.strides, 1))
 
 
 def _workload(op: str, source: Buffer, name: str) -> Workload:

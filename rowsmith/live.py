@@ -51,7 +51,7 @@ class Dispatcher:
 
     def run(self, workload: Workload, x: Span, y: Span, stream: int) -> Verdict:
         """Launch a workload; inside a capture, what is not ready beforehand runs the original."""
-        if x.bytes == 0:
+        if y.bytes == 0:
             return Verdict.RECIPE
         ready = self.decided.get((workload, None))
         if ready is not None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from features.program import OPS, program_of
-from features.proof import form_of
 from features.schemas import schemas_of
-from kernels.dtypes import STORAGE
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe, recipes_of
+from kernels.recipes import ORIGINAL, RECIPES, Recipe
 from kernels.source import identity
 from kernels.target import Target
 from policy.profile import Profile, profile_from_document
@@ -33,8 +31,9 @@ H200 = Target(
 )
 
 # Capacities as a driver would report them for 32 registers a thread; the original's 256 threads give 8.
-CAPACITY = {128: 16, 256: 8, 512: 4, 1024: 2}
+CAPACITY = {64: 32, 128: 16, 256: 8, 512: 4, 1024: 2}
 WIDE = (0.0, 1e12)
+FAMILIES = tuple(dict.fromkeys(row.family for row in RECIPES))
 
 
 def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
@@ -58,13 +57,15 @@ def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
     return Receipt(**{**facts, **changes})
 
 
-def made_document(**changes: Any) -> dict[str, Any]:
-    """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature."""
-    fits, receipts = [], []
-    for op in OPS:
-        form = form_of(program_of(op, "float32"))
-        rows = recipes_of(form)
-        schema = schemas_of(form)[0]
+def made_document(families: Iterable[str] = ("prefix.sum",), **changes: Any) -> dict[str, Any]:
+    """Return a profile document with coefficient 0.5 us for a launch and small round ones for every other feature.
+
+    It prices the programs of `families`, and holds the receipts of their recipes.
+    """
+    families = tuple(families)
+    fits = []
+    for family in families:
+        schema = schemas_of(family)[0]
         blocks = [
             {
                 "role": role,
@@ -77,14 +78,14 @@ def made_document(**changes: Any) -> dict[str, Any]:
         fits.append(
             {
                 "digest": "f" * 64,
-                "form": form,
+                "form": family,
                 "feature_schema": schema.id,
                 "feature_schema_digest": schema.digest,
                 "cohort": "c" * 64,
                 "blocks": blocks,
             }
         )
-        receipts += [made_receipt(row, dtype).facts() for row in rows for dtype in STORAGE]
+    receipts = [made_receipt(row, dtype).facts() for row in RECIPES if row.family in families for dtype in row.dtypes]
     document: dict[str, Any] = {
         "schema": "rowsmith.profile/1",
         "name": "made",
@@ -97,6 +98,6 @@ def made_document(**changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-def made_profile(**changes: Any) -> Profile:
+def made_profile(families: Iterable[str] = ("prefix.sum",), **changes: Any) -> Profile:
     """Return the made-up profile."""
-    return profile_from_document(made_document(**changes))
+    return profile_from_document(made_document(families, **changes))

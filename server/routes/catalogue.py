@@ -10,7 +10,7 @@ from features.program import OPS, program_of
 from features.proof import PROOFS, form_of
 from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
-from kernels.recipes import RECIPES, TEMPLATES, recipes_of
+from kernels.recipes import RECIPES, TEMPLATES, family_of, recipes_of
 from kernels.source import catalogue_digest, identity
 from policy.reasons import REASONS
 from server.paging import listing
@@ -31,6 +31,7 @@ def _op(name: str) -> dict[str, Any]:
     return {
         "op": name,
         "form": form,
+        "family": family_of(form),
         "programs": {dtype: {"tree": found.tree(), "digest": found.digest()} for dtype, found in programs.items()},
         "recipes": [row.id for row in recipes_of(form)],
     }
@@ -46,7 +47,7 @@ def recipes() -> dict[str, Any]:
             "chain": TEMPLATES[row.template].chain_meaning,
             "feature_schemas": [
                 {"id": s.id, "digest": s.digest, "features": s.describe()["roles"][row.role]}
-                for s in schemas_of(row.form)
+                for s in schemas_of(row.family)
                 if row.role in s.roles
             ],
             "sources": {dtype: identity(row, dtype).source for dtype in row.dtypes},

@@ -90,7 +90,7 @@ def receipts() -> tuple[Receipt, ...]:
 
 def planted_us(recipe: Recipe, at: Point) -> float:
     """Return the planted time of a recipe at a point, in microseconds."""
-    schema = schemas_of(recipe.form)[-1]
+    schema = schemas_of(recipe.family)[-1]
     prices = [PLANTED[recipe.role][feature.name] for feature in schema.roles[recipe.role]]
     return float(sum(v * c for v, c in zip(schema.vector(recipe.role, at), prices, strict=True)))
 

@@ -132,8 +132,8 @@ def test_five_of_six_training_geometries_have_a_proved_recipe(plan: Plan) -> Non
     """All of the round widths do. An odd one has none where a part is wider or the rows are too many to be split."""
     without = [p for p in plan.training if not proved(p)]
     assert 0 < len(without) <= len(plan.training) / 6
-    parts = sorted(r.threads * r.items * r.phases for r in RECIPES if r.role == SPLIT)
-    chunks = [r.threads * r.items for r in RECIPES if r.role == RECIPE]
+    parts = sorted(r.threads * r.items * r.phases for r in RECIPES if r.template == "scan_split.cu")
+    chunks = [r.threads * r.items for r in RECIPES if r.template == "scan_cub.cu"]
     for p in without:
         assert p.width % min(chunks) != 0
         assert p.width <= parts[0] or p.rows * -(-p.width // parts[-1]) > MAX_PARTS // 2
@@ -193,8 +193,8 @@ def test_limits_of_memory_elements_and_regime_hold() -> None:
 
 
 def test_a_family_without_a_grid_is_an_error_that_lists_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calibration.plan.GRIDS", {"reduce.none": GRIDS["prefix.sum"]})
-    with pytest.raises(PlanError, match=r"prefix\.sum are measured; there are reduce\.none"):
+    monkeypatch.setattr("calibration.plan.GRIDS", {"none": GRIDS["prefix.sum"]})
+    with pytest.raises(PlanError, match=r"where prefix\.sum is measured; there are none"):
         documented(("scan",), 7, H200, GIB)
 
 

@@ -94,7 +94,7 @@ def columns(points: tuple[Planned, ...]) -> Columns:
         for recipe, proof in candidates(work):
             if isinstance(proof, Proved):
                 at = point(work, recipe, known[recipe.id, p.dtype], H200)
-                for schema in schemas_of(recipe.form):
+                for schema in schemas_of(recipe.family):
                     vector = schema.vector(recipe.role, at)
                     found.setdefault((schema.id, recipe.role, p.dtype), []).append(vector)
     return found

@@ -15,7 +15,7 @@ from features.workloads import workloads
 from kernels.launch import launch_shape
 from kernels.recipes import RECIPES, SPLIT, Recipe, recipe
 
-SPLITS = [row for row in RECIPES if row.role == SPLIT]
+SPLITS = [row for row in RECIPES if row.template == "scan_split.cu"]
 # A part is what a recipe's name says. A row counts as up to 7 elements wider, for those before a vector boundary.
 PART = {"scan.split2048": 2048, "scan.split4096": 4096, "scan.split8192": 8192}
 each = pytest.mark.parametrize("row", SPLITS, ids=lambda row: row.id)

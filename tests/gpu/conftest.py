@@ -81,11 +81,13 @@ def settled(cubins: Path) -> Iterator[None]:
 def profile(kernels: Kernels, target: Target) -> Profile:
     """A made-up profile for this GPU, with the receipts of its own driver: it admits recipes where rows are long."""
     from policy.profile import profile_from_document
-    from tests.made import made_document
+    from tests.made import FAMILIES, made_document
 
     receipts = [kernel.receipt.facts() for kernel in kernels.values()]
     return profile_from_document(
-        made_document(target={**target.facts(), "label": target.label}, receipts=receipts, name="made on this GPU")
+        made_document(
+            FAMILIES, target={**target.facts(), "label": target.label}, receipts=receipts, name="made on this GPU"
+        )
     )
 
 

@@ -16,20 +16,22 @@ from attrs import evolve
 from numpy.lib.stride_tricks import as_strided
 
 from calibration.gpu import Session
+from features.proof import Proved, prove
 from kernels import driver
 from kernels.compile import cache_folder
 from kernels.compile_all import compile_all
 from kernels.dtypes import storage
 from kernels.execute import Prepared
 from kernels.guard import Verdict, span
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipes import RECIPES, Recipe, original_of
 from kernels.reference import compare
+from tests.gpu.reductions import EVERY, workload_of
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
-    FORM,
     ORIGINAL,
     POISON,
+    SCANS,
     SPLITS,
     Kernels,
     Tensor,
@@ -110,7 +112,8 @@ class Checks:
     ) -> None:
         after = y.raw.get()
         out = host_values(np.ascontiguousarray(on_host(y, after)), y.dtype)
-        found = compare(np, FORM, recipe if verdict is Verdict.RECIPE else ORIGINAL, y.dtype, given, out)
+        ran = recipe if verdict is Verdict.RECIPE else original_of(recipe.form)
+        found = compare(np, ran.form, ran, y.dtype, given, out)
         on_host(y, after)[...] = 0
         on_host(y, before)[...] = 0
         if verdict is not expected or not found.right or not np.array_equal(after, before):
@@ -137,7 +140,7 @@ def every_case(checks: Checks, dtype: str) -> None:
             for x_offset, y_offset, gap in OFFSETS:
                 x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
                 checks.run(recipe, x, y, Verdict.RECIPE)
-    for recipe in RECIPES:
+    for recipe in SCANS:
         width = whole_width(recipe)
         room = allocated(dtype, 4, width)
         x = evolve(room, rows=3)
@@ -148,6 +151,30 @@ def every_case(checks: Checks, dtype: str) -> None:
             go(recipe, x, shifted, Verdict.OVERLAP)
             go(recipe, shifted, x, Verdict.OVERLAP)
             go(recipe, x, allocated(dtype, 3, width), Verdict.RECIPE)
+
+
+# Every form of the reductions' original, masked and whole steps of each recipe, last CTAs short of rows, and splits.
+REDUCED = (
+    *((70, 1), (300, 5), (130, 8), (65, 27), (33, 64), (9, 100), (20, 256), (9, 1000)),
+    *((5, 2049), (3, 8200), (2, 20000)),
+)
+
+
+def every_reduction(checks: Checks, dtype: str) -> None:
+    """Run every recipe on what it takes, off boundaries and in gaps too, and the fallbacks of one of each template."""
+    for recipe in (row for row in EVERY if dtype in row.dtypes):
+        for rows, width in REDUCED:
+            for x_offset, y_offset, gap in OFFSETS:
+                x = allocated(dtype, rows, width, x_offset, gap)
+                if isinstance(prove(workload_of(recipe, x), recipe), Proved):
+                    checks.run(recipe, x, allocated(dtype, rows, 1, y_offset), Verdict.RECIPE)
+    for recipe in {row.template: row for row in EVERY if dtype in row.dtypes}.values():
+        rows, width = 9, 16 if recipe.role in ("short", "staged") else 8200
+        x = allocated(dtype, rows, width)
+        inside = Tensor(x.raw, dtype, rows, 1, 1, x.first + (width + 1) * storage(dtype).bytes)
+        for go in (checks.run, checks.replay):
+            go(recipe, x, inside, Verdict.OVERLAP)
+            go(recipe, x, allocated(dtype, rows, 1), Verdict.RECIPE)
 
 
 def main(only_compile: bool) -> int:
@@ -168,6 +195,7 @@ def main(only_compile: bool) -> int:
     checks = Checks(kernels, driver.live_target(device).sm_count)
     for dtype in DTYPES:
         every_case(checks, dtype)
+        every_reduction(checks, dtype)
         print(f"{dtype}: {checks.launches.total()} results so far", flush=True)
     for label, count in sorted(checks.launches.items()):
         print(f"{count:5}  {label}")

@@ -15,13 +15,16 @@ from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
-from kernels.recipes import RECIPE, RECIPES, SPLIT, TEMPLATES, Recipe, original_of
+from kernels.recipes import ORIGINAL as ORIGINAL_ROLE
+from kernels.recipes import RECIPE, SPLIT, TEMPLATES, Recipe, original_of, recipes_of
+from kernels.reductions import out_width
 from kernels.reference import Comparison, compare
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
 DTYPES = tuple(STORAGE)
-OTHERS = tuple(row for row in RECIPES if row is not ORIGINAL)
+SCANS = recipes_of(FORM)
+OTHERS = SCANS[1:]
 SPLITS = tuple(row for row in OTHERS if row.role == SPLIT)
 CUBS = tuple(row for row in OTHERS if row.role == RECIPE)
 GUARD_BYTES = 256
@@ -82,6 +85,11 @@ def blank(dtype: str, rows: int, width: int, *, offset: int = 0, pitch: int | No
     return Tensor(raw, dtype, rows, width, pitch, GUARD_BYTES + offset * size)
 
 
+def results(recipe: Recipe, x: Tensor, *, offset: int = 0, pitch: int | None = None) -> Tensor:
+    """Return a poisoned tensor for what a recipe makes of x: as wide, or one element a row."""
+    return blank(x.dtype, x.rows, out_width(recipe.form, x.width), offset=offset, pitch=pitch)
+
+
 def random(dtype: str, rows: int, width: int, *, seed: int = 0, offset: int = 0, pitch: int | None = None) -> Tensor:
     """Return a tensor of fresh values uniform in [-1, 1)."""
     made = blank(dtype, rows, width, offset=offset, pitch=pitch)
@@ -123,13 +131,12 @@ def host_values(bits: Any, dtype: str) -> Any:
 
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
     """Return a forced recipe with the original behind it, as the live path prepares them."""
-    made = [kernels[row.id, dtype] for row in (ORIGINAL, recipe)]
-    return prepare(*made, rows, width, sm_count)
+    return prepare(*(kernels[row.id, dtype] for row in (original_of(recipe.form), recipe)), rows, width, sm_count)
 
 
 def anywhere(recipe: Recipe) -> bool:
     """Tell whether a recipe itself runs in place and on bases that are only element-aligned."""
-    return TEMPLATES[recipe.template].anywhere
+    return recipe.role == ORIGINAL_ROLE or TEMPLATES[recipe.template].in_place
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:
@@ -155,8 +162,8 @@ def judged(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RE
     assert run(ready, x, y) is expected
     assert bool(cupy.array_equal(x.raw, before)), "the input changed"
     assert y.outside_equals(POISON), "a byte outside the output changed"
-    ran = ready.chosen.recipe if expected is Verdict.RECIPE else ORIGINAL
-    return compare(cupy, FORM, ran, x.dtype, x.values(), y.values())
+    ran = ready.chosen.recipe if expected is Verdict.RECIPE else ready.original.recipe
+    return compare(cupy, ran.form, ran, x.dtype, x.values(), y.values())
 
 
 def check(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> None:

@@ -112,7 +112,7 @@ def test_streams_at_once_have_workspaces_of_their_own(kernels: Kernels, sm_count
         assert_right(recipe, x, y)
     held = workspaces(ready.chosen.device)
     size = ready.chosen_shape.workspace_bytes
-    assert len({held.of(int(stream.ptr), size) for stream in streams}) == len(streams)
+    assert len({held.of(int(stream.ptr), ready.chosen.recipe.template, size) for stream in streams}) == len(streams)
 
 
 @ANY_SPLIT

@@ -11,13 +11,14 @@ from attrs import evolve
 from kernels.errors import LaunchError
 from kernels.execute import Prepared
 from kernels.guard import Verdict
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipes import Recipe
 from kernels.reference import compare
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
     FORM,
     ORIGINAL,
+    SCANS,
     Kernels,
     Tensor,
     anywhere,
@@ -33,7 +34,7 @@ from tests.gpu.tensors import (
 if TYPE_CHECKING:
     from calibration.gpu import Session
 
-ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
+ANY_RECIPE = pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 
 

@@ -19,9 +19,9 @@ from kernels import compile as compiling
 from kernels import driver
 from kernels.errors import LaunchError
 from kernels.guard import Span, span
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipes import Recipe
 from rowsmith.live import Dispatcher
-from tests.gpu.tensors import ORIGINAL, host_bits, host_values
+from tests.gpu.tensors import ORIGINAL, SCANS, host_bits, host_values
 
 if TYPE_CHECKING:
     from calibration.gpu import Session
@@ -119,7 +119,7 @@ def test_the_made_up_profile_picks_recipes_and_keeps_the_original(dispatch: Disp
     assert len(picked) > 1
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
+@pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 def test_a_forced_recipe_is_what_a_graph_holds(dispatch: Dispatcher, session: Session, recipe: Recipe) -> None:
     x, out = pair(100, 16384, "float16")
     ready = rowsmith.prepare("scan", x, recipe=recipe.id)

@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from kernels.target import Target
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("row", RECIPES, ids=lambda row: row.id)
 def test_receipts_of_the_driver_are_clean_and_hang_together(
-    kernels: Kernels, target: Target, device: int, row: Recipe, dtype: str
+    kernels: Kernels, target: Target, device: int, row: Recipe
 ) -> None:
-    kernel = kernels[row.id, dtype]
+    for dtype in row.dtypes:
+        check(kernels[row.id, dtype], target, device)
+
+
+def check(kernel: driver.Kernel, target: Target, device: int) -> None:
+    row, dtype = kernel.recipe, kernel.dtype
     receipt = kernel.receipt
     assert (receipt.recipe, receipt.dtype, receipt.architecture) == (row.id, dtype, driver.architecture(device))
     made_from = identity(row, dtype)
@@ -42,7 +46,7 @@ def test_receipts_of_the_driver_are_clean_and_hang_together(
     assert receipt.registers is not None
     assert 8 <= receipt.registers <= 255
     assert receipt.static_shared_bytes is not None
-    assert 0 < receipt.static_shared_bytes <= 48 * 1024
+    assert 0 <= receipt.static_shared_bytes <= 48 * 1024
     assert receipt.dynamic_shared_bytes == 0
     assert receipt.max_threads_per_cta is not None
     assert receipt.max_threads_per_cta >= row.threads

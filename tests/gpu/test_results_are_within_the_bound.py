@@ -5,11 +5,12 @@ from __future__ import annotations
 import cupy
 import pytest
 
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipes import Recipe
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
     ORIGINAL,
+    SCANS,
     SPLITS,
     Kernels,
     blank,
@@ -124,7 +125,7 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
     if cupy.cuda.runtime.memGetInfo()[0] < 64 * 2**30:
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
     rows, pitch = 5, 2**29 + 8
-    for recipe in RECIPES:
+    for recipe in SCANS:
         width = whole_width(recipe)
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import rowsmith
-from kernels.recipes import RECIPES, SPLIT, Recipe
+from kernels.recipes import SPLIT, Recipe
 from tests.gpu.tensors import (
     DTYPES,
     ORIGINAL,
     OTHERS,
+    SCANS,
     Kernels,
     blank,
     host_bits,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
+@pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
     for rows, width in ((1, 131072), (33, 8192), (1000, 24576)):
         ready = prepared(kernels, recipe, dtype, rows, width, sm_count)

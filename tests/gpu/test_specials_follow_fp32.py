@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import RECIPES, SPLIT, Recipe
+from kernels.recipes import SPLIT, Recipe
 from tests.gpu.tensors import (
     DTYPES,
     ORIGINAL,
+    SCANS,
     Kernels,
     blank,
     holding,
@@ -25,7 +26,7 @@ from tests.gpu.tensors import (
     whole_width,
 )
 
-ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
+ANY_RECIPE = pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149}
 RNG = np.random.default_rng(20250101)

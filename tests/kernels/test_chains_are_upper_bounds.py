@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from kernels.dtypes import STORAGE
-from kernels.launch import row_split
-from kernels.recipes import RECIPES, SPLIT, Recipe, recipe
+from kernels.launch import spread
+from kernels.recipes import RECIPES, Recipe, recipe
 from kernels.reference import chain
 from tests.kernels.orders import cub_order, deeper, original_order, split_order
 
 ORIGINAL_SCAN = recipe("scan.original")
-SPLITS = tuple(row for row in RECIPES if row.role == SPLIT)
+SPLITS = tuple(row for row in RECIPES if row.template == "scan_split.cu")
 CUBS = tuple(row for row in RECIPES if row.template == "scan_cub.cu")
 WIDTHS = (
     *(1, 2, 8, 9, 255, 256, 257, 512, 513, 1000, 1024, 1025, 2047, 2303, 2304),
@@ -26,7 +26,7 @@ def zeros(width: int) -> np.ndarray:
 @pytest.mark.parametrize("rows", [1, 100, 300, 1000, 3000, 100_000])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_originals_depth_stays_within_its_chain(rows: int, width: int) -> None:
-    warps = row_split(ORIGINAL_SCAN, rows, width, 132).warps
+    warps = spread(ORIGINAL_SCAN, rows, width, 132).lanes // 32
     bound = chain(ORIGINAL_SCAN, width)
     for offset in sorted({0, *(16 // kind.bytes - 1 for kind in STORAGE.values())}):
         depth = original_order(zeros(width), deeper, warps, ORIGINAL_SCAN.items, offset)
@@ -57,11 +57,11 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("row", RECIPES, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", [ORIGINAL_SCAN, *CUBS, *SPLITS], ids=lambda row: row.id)
 def test_a_chain_is_no_looser_than_a_few_additions_where_rows_are_long(row: Recipe) -> None:
     """A bound that is far above the order it bounds would pass kernels that add in a worse one."""
     width = 131072
-    warps = min(row_split(row, rows, width, 132).warps for rows in (1, 2**20))
+    warps = min(spread(row, rows, width, 132).lanes // 32 for rows in (1, 2**20))
     depth = ORDERS[row.template](row, width, warps).max()
     assert chain(row, width) - depth <= 8
 

@@ -4,18 +4,20 @@ import re
 from functools import cache
 
 import numpy as np
+from attrs import fields
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.launch import MAX_GRID, RowSplit, launch_shape, row_split
-from kernels.recipes import RECIPE, RECIPES, SPLIT, Recipe, recipe
+from kernels.launch import MAX_GRID, Spread, launch_shape, rows_per_program, spread
+from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
 from kernels.source import device_file
 
 ORIGINAL_SCAN = recipe("scan.original")
-SPLITS = tuple(row for row in RECIPES if row.role == SPLIT)
+SPLITS = tuple(row for row in RECIPES if row.template == "scan_split.cu")
 ROWS = st.one_of(st.integers(1, 4096), st.integers(1, 2**47))
 WIDTHS = st.one_of(st.integers(1, 8192), st.integers(1, 2**30))
 SMS = st.integers(1, 256)
+NAMES = [field.name for field in fields(Spread)]
 CASE = re.compile(rb"(?:case (\d+)|default):\s*return scan_rows<(\d+), (\d+)>\(")
 
 
@@ -33,10 +35,13 @@ def test_the_originals_ctas_take_every_row_at_once_or_in_turns(rows: int, width:
 
 @given(ROWS, WIDTHS, SMS)
 def test_the_ctas_of_every_other_recipe_cover_the_rows_exactly_once(rows: int, width: int, sm_count: int) -> None:
-    for row in (row for row in RECIPES if row.role == RECIPE):
+    """A row that several CTAs share counts once."""
+    for row in (row for row in RECIPES if row.role != ORIGINAL):
         shape = launch_shape(row, rows, width, sm_count)
+        groups = shape.ctas // spread(row, rows, width, sm_count).parts
+        taken = rows_per_program(row, rows, width)
         assert shape.threads == row.threads
-        assert (shape.ctas - 1) * row.rows_per_cta < rows <= shape.ctas * row.rows_per_cta
+        assert (groups - 1) * taken < rows <= groups * taken or shape.ctas == MAX_GRID
 
 
 @given(st.integers(1, 4096), WIDTHS, st.sampled_from(SPLITS), st.integers(0, 7))
@@ -53,7 +58,7 @@ def test_the_parts_of_a_split_row_cover_it_whatever_its_offset(rows: int, width:
 @given(WIDTHS, SMS, st.integers(1, 2**30), st.integers(1, 2**30))
 def test_more_rows_never_take_more_warps_a_row(width: int, sm_count: int, some: int, more: int) -> None:
     fewer, many = sorted((some, more))
-    warps = [row_split(ORIGINAL_SCAN, rows, width, sm_count).warps for rows in (fewer, many)]
+    warps = [spread(ORIGINAL_SCAN, rows, width, sm_count).lanes for rows in (fewer, many)]
     assert warps[0] >= warps[1]
 
 
@@ -72,17 +77,17 @@ def test_the_form_that_a_launch_names_is_the_split_that_the_kernel_has_there(
     rows: int, width: int, sm_count: int
 ) -> None:
     (form,) = launch_shape(ORIGINAL_SCAN, rows, width, sm_count).extra
-    split = row_split(ORIGINAL_SCAN, rows, width, sm_count)
-    assert forms()[form] == (split.warps, split.phases)
+    through = spread(ORIGINAL_SCAN, rows, width, sm_count)
+    assert forms()[form] == (through.lanes // 32, through.phases)
 
 
 def test_a_split_of_many_launches_is_that_of_each() -> None:
     rows, widths = np.array([1, 131, 132, 133, 300, 2113, 100_000]), np.array([1, 256, 513, 1024, 1025, 2304, 2305])
-    for row in (ORIGINAL_SCAN, *SPLITS):
-        split = row_split(row, rows, widths, 132)
-        many = zip(*np.broadcast_arrays(split.warps, split.phases, split.ctas), strict=True)
-        one_by_one = [row_split(row, int(r), int(w), 132) for r, w in zip(rows, widths, strict=True)]
-        assert [RowSplit(*map(int, each)) for each in many] == one_by_one
+    for row in RECIPES:
+        many = np.broadcast_arrays(*(getattr(spread(row, rows, widths, 132), name) for name in NAMES), rows)
+        for place, (r, w) in enumerate(zip(rows, widths, strict=True)):
+            one = spread(row, int(r), int(w), 132)
+            assert [int(column[place]) for column in many[:-1]] == [getattr(one, name) for name in NAMES]
 
 
 def test_every_form_is_used() -> None:

@@ -12,7 +12,7 @@ from features.proof import PROOFS, form_of
 from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
-from kernels.recipes import ORIGINAL, RECIPE, RECIPES, TEMPLATES, Recipe, original_of, recipe, recipes_of
+from kernels.recipes import ORIGINAL, RECIPE, RECIPES, TEMPLATES, Recipe, family_of, original_of, recipe, recipes_of
 from kernels.source import catalogue_digest, entry, identity
 
 FORMS = sorted({row.form for row in RECIPES})
@@ -39,7 +39,7 @@ def test_what_a_row_names_exists(row: Recipe) -> None:
     assert row.template in TEMPLATES
     assert files("kernels").joinpath("device", row.template).is_file()
     assert set(row.proofs) <= set(PROOFS)
-    assert row.role in schemas_of(row.form)[-1].roles
+    assert row.role in schemas_of(row.family)[-1].roles
     assert set(row.dtypes) <= set(STORAGE)
     assert row.numerics in ("bit_equal", "reordered")
     assert recipe(row.id) is row
@@ -48,7 +48,7 @@ def test_what_a_row_names_exists(row: Recipe) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_later_schema_prices_every_role_that_an_earlier_one_does(form: str) -> None:
     """Each prices the original and a recipe at least: without them there is nothing to choose between."""
-    schemas = schemas_of(form)
+    schemas = schemas_of(family_of(form))
     for earlier, later in pairwise(schemas):
         assert set(earlier.roles) <= set(later.roles)
     assert all({ORIGINAL, RECIPE} <= set(schema.roles) for schema in schemas)

@@ -21,6 +21,8 @@ from kernels.workspace import SPARE, Workspaces
 SIZES = (24, 72, 256, 8 * 8193)
 FIRST_ADDRESS = 2**20
 
+USE = "scan_split.cu"
+
 
 class Device:
     """Stands in for the GPU: hands out addresses, and knows which streams are being captured, by which capture."""
@@ -55,7 +57,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Device:
 
 
 def given_of(held: Workspaces, stream: int, size: int) -> int:
-    address = held.of(stream, size)
+    address = held.of(stream, USE, size)
     assert address is not None
     return address
 
@@ -63,7 +65,7 @@ def given_of(held: Workspaces, stream: int, size: int) -> int:
 def test_a_stream_keeps_its_workspace_and_shares_it_with_no_other(device: Device) -> None:
     held = Workspaces(0)
     first = {(stream, size): given_of(held, stream, size) for stream in range(40) for size in SIZES}
-    assert {(stream, size): held.of(stream, size) for stream, size in first} == first
+    assert {(stream, size): held.of(stream, USE, size) for stream, size in first} == first
     spans = sorted((address, address + size) for (_, size), address in first.items())
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert all(any(at <= start and end <= at + count for at, count in device.slabs) for start, end in spans)
@@ -83,59 +85,59 @@ def test_each_capture_of_a_stream_has_another_workspace_than_the_stream(device: 
     for capture in (1, 2, 3):
         device.captures = {7: capture}
         found += [given_of(held, 7, 24)] * 2
-        assert held.of(7, 24) == found[-1]
+        assert held.of(7, USE, 24) == found[-1]
     device.captures = {}
-    assert held.of(7, 24) == found[0]
+    assert held.of(7, USE, 24) == found[0]
     assert len(set(found)) == 4
 
 
 def test_each_stream_of_one_capture_has_its_own(device: Device) -> None:
     """They may run at once."""
     held = Workspaces(0)
-    held.reserve(24)
+    held.reserve(USE, 24)
     device.captures = {7: 1, 8: 1}
-    assert held.of(7, 24) != held.of(8, 24)
+    assert held.of(7, USE, 24) != held.of(8, USE, 24)
 
 
 def test_a_capture_allocates_nothing_and_gets_none_where_none_is_ready(device: Device) -> None:
     held = Workspaces(0)
     device.captures = {7: 1}
-    assert held.of(7, 24) is None
+    assert held.of(7, USE, 24) is None
     assert device.slabs == []
-    held.reserve(24)
+    held.reserve(USE, 24)
     assert len(device.slabs) == 1
-    assert held.of(7, 24) is not None
-    assert held.of(7, 72) is None, "what is ready is of another size"
+    assert held.of(7, USE, 24) is not None
+    assert held.of(7, USE, 72) is None, "what is ready is of another size"
     for capture in range(2, SPARE + 1):
         device.captures = {7: capture}
-        assert held.of(7, 24) is not None
+        assert held.of(7, USE, 24) is not None
     device.captures = {7: SPARE + 1}
-    assert held.of(7, 24) is None
+    assert held.of(7, USE, 24) is None
     device.captures = {7: 1}
-    assert held.of(7, 24) is not None, "it has one already"
+    assert held.of(7, USE, 24) is not None, "it has one already"
     assert len(device.slabs) == 1
 
 
 def test_a_launch_outside_a_capture_makes_room_for_later_ones(device: Device) -> None:
     held = Workspaces(0)
-    held.reserve(24)
+    held.reserve(USE, 24)
     for capture in range(SPARE):
         device.captures = {7: capture}
-        assert held.of(7, 24) is not None
+        assert held.of(7, USE, 24) is not None
     device.captures = {}
-    assert held.of(9, 24) is not None
+    assert held.of(9, USE, 24) is not None
     device.captures = {7: SPARE}
-    assert held.of(7, 24) is not None
+    assert held.of(7, USE, 24) is not None
 
 
 def test_reserving_again_allocates_only_what_was_used(device: Device) -> None:
     held = Workspaces(0)
     for _ in range(3):
-        held.reserve(24)
+        held.reserve(USE, 24)
     assert len(device.slabs) == 1
-    assert held.of(1, 24) is not None
+    assert held.of(1, USE, 24) is not None
     for _ in range(3):
-        held.reserve(24)
+        held.reserve(USE, 24)
     assert len(device.slabs) == 2
 
 
@@ -146,7 +148,7 @@ def test_what_captures_used_is_used_again_and_what_streams_use_is_kept(device: D
     captured = given_of(held, 7, 24)
     held.release_captures()
     device.captures = {}
-    assert held.of(7, 24) == own
+    assert held.of(7, USE, 24) == own
     again = set()
     for capture in range(2, 2 + SPARE - 1):
         device.captures = {7: capture}
@@ -174,11 +176,11 @@ def test_no_two_users_ever_hold_one_address(events: list[Any]) -> None:
                 held.release_captures()
                 used = {user: address for user, address in used.items() if user[1] == 0}
             elif event == "reserve":
-                held.reserve(SIZES[0])
+                held.reserve(USE, SIZES[0])
             else:
                 stream, capture, size = event
                 device.captures = {stream: capture} if capture else {}
-                slabs, address = len(device.slabs), held.of(stream, size)
+                slabs, address = len(device.slabs), held.of(stream, USE, size)
                 assert capture == 0 or len(device.slabs) == slabs
                 assert capture != 0 or address is not None
                 if address is not None:
@@ -193,7 +195,7 @@ def test_threads_that_ask_at_once_get_different_ones(device: Device) -> None:
     def ask(first: int) -> None:
         ready.wait()
         for stream in range(first, 400, 8):
-            found[stream] = held.of(stream, 24)
+            found[stream] = held.of(stream, USE, 24)
 
     threads = [threading.Thread(target=ask, args=(first,)) for first in range(8)]
     for thread in threads:
@@ -253,3 +255,9 @@ def test_a_stream_that_cannot_be_asked_is_an_error_that_names_why(answers: dict[
         with pytest.raises(LaunchError, match="CUDA_ERROR_INVALID_HANDLE"):
             workspace._user(5)
         answers.update(before)
+
+
+def test_uses_of_one_size_have_workspaces_of_their_own(device: Device) -> None:
+    """What one template leaves in a workspace means nothing to another."""
+    held = Workspaces(0)
+    assert held.of(7, USE, 24) != held.of(7, "reduce_split.cu", 24)

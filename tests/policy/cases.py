@@ -53,9 +53,9 @@ def profile_with(
     ranges: dict[str, list[list[float]]] | None = None,
     **changes: Any,
 ) -> Profile:
-    """Return the made-up profile with other coefficients, ranges (by role) or members."""
+    """Return the made-up profile with other coefficients and ranges (by role) for scans, or other members."""
     document = made_document(**changes)
-    for fit in document["fits"]:
+    for fit in (fit for fit in document["fits"] if fit["form"] == "prefix.sum"):
         for block in fit["blocks"]:
             coefficients = original if block["role"] == ORIGINAL else recipe
             block["coefficients"] = coefficients or block["coefficients"]
@@ -64,7 +64,10 @@ def profile_with(
 
 
 def profile_priced_by(schema_id: str, *coefficients: float) -> Profile:
-    """Return the made-up profile with a fit of another schema; the last coefficient stands for all that follow."""
+    """Return the made-up profile with a fit of another schema; the last coefficient stands for all that follow.
+
+    The profile then holds fits of the schema's family alone.
+    """
     schema, document = SCHEMAS[schema_id], made_document()
     document["fits"] = [
         {
@@ -82,6 +85,7 @@ def profile_priced_by(schema_id: str, *coefficients: float) -> Profile:
             ],
         }
         for fit in document["fits"]
+        if fit["form"] == schema.family
     ]
     return profile_from_document(document)
 

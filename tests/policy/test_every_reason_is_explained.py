@@ -11,9 +11,10 @@ import pytest
 from attrs import evolve
 
 import features.proof
+import rowsmith
 from features.errors import Refused, WorkloadError
-from features.program import Cast, Load, Map, Prefix, Program, Store
-from features.proof import prove
+from features.program import Cast, Load, Map, Prefix, Program, Reduce, Store
+from features.proof import Proved, prove
 from features.workload import Workload, workload
 from kernels.recipes import ORIGINAL, RECIPES, recipe
 from kernels.source import SourceIdentity
@@ -24,6 +25,7 @@ from tests.policy.cases import ask, profile_priced_by, profile_with, with_receip
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
+HALF = ("float16",)
 WIDE = Cast(Load("float16"), "float32")
 
 
@@ -53,8 +55,16 @@ def program(expression: Any) -> Callable[[], str]:
     return lambda: _refused(Workload(Program(Store(expression, "float16")), 4, 1024, 1024))
 
 
+def reduces(expression: Any) -> Callable[[], str]:
+    """Return why sum.rows1 is refused for a program."""
+    return lambda: _refused(Workload(Program(Store(expression, "float16")), 4, 1024, 1024), "sum.rows1")
+
+
 def _refused(work: Workload, recipe_id: str = "scan.cub128") -> str:
-    verdict = prove(work, recipe(recipe_id))
+    return _code(prove(work, recipe(recipe_id)))
+
+
+def _code(verdict: Proved | Refused) -> str:
     assert isinstance(verdict, Refused)
     return verdict.code
 
@@ -62,12 +72,13 @@ def _refused(work: Workload, recipe_id: str = "scan.cub128") -> str:
 def rejects(shape: Any, **layout: Any) -> Callable[[], str]:
     """Return why a request is an error."""
 
-    def code() -> str:
-        with pytest.raises(WorkloadError) as caught:
-            workload("scan", shape, "float32", **layout)
-        return caught.value.code
+    return lambda: _rejected(lambda: workload("scan", shape, "float32", **layout))
 
-    return code
+
+def _rejected(ask_for: Callable[[], object]) -> str:
+    with pytest.raises(WorkloadError) as caught:
+        ask_for()
+    return caught.value.code
 
 
 def unearned() -> str:
@@ -107,6 +118,18 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (REQUEST, "numerics_unknown"): rejects((4, 8), numerics="exact"),
     (REQUEST, "misaligned"): rejects((4, 8), alignment_bytes=2),
     (REQUEST, "index_overflow"): rejects((2**48,)),
+    (REQUEST, "empty_row"): lambda: _rejected(lambda: workload("max", (4, 0), "float32")),
+    (REQUEST, "nan_policy_unknown"): lambda: _rejected(lambda: rowsmith.sum(None, nan="ignore")),
+    (CANDIDATE, "nan_policy_unknown"): reduces(Cast(Reduce(WIDE, nan="ignore"), "float16")),
+    (CANDIDATE, "not_closed_reduction"): reduces(Cast(Prefix(WIDE), "float16")),
+    (CANDIDATE, "not_more_programs"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.rows4"),
+    (CANDIDATE, "width_too_large"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.short8"),
+    (CANDIDATE, "rows_not_contiguous"): lambda: _refused(
+        workload("sum", (9, 16), "float16", strides=(24, 1)), "sum.staged64"
+    ),
+    (CANDIDATE, "incomplete_subgroup"): lambda: _code(
+        prove(workload("sum", (9, 16), "float16"), evolve(recipe("sum.subgroup_e1u1"), rows_per_cta=8, dtypes=HALF))
+    ),
     (CANDIDATE, "width_not_divisible"): refuses((4, 1025)),
     (CANDIDATE, "width_too_small"): refuses((4, 513)),
     (CANDIDATE, "too_many_parts"): refuses((4097, 4096), "scan.split2048"),

@@ -65,7 +65,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "registers are true": (lambda d: d["receipts"][0].update(registers=True), "registers True is not a whole number"),
     "source is null": (lambda d: d["receipts"][0].update(source=None), "source None is not text"),
     "a receipt twice": (lambda d: d["receipts"].append(d["receipts"][0]), "two receipts are of one recipe"),
-    "a form twice": (lambda d: d["fits"].append(d["fits"][0]), "two fits are of one program form"),
+    "a form twice": (lambda d: d["fits"].append(d["fits"][0]), "two fits are of one family"),
     "a block twice": (lambda d: d["fits"][0]["blocks"].append(block(d)), "two blocks of one role and dtype"),
     "unknown feature schema": (lambda d: d["fits"][0].update(feature_schema="scan/9"), "'scan/9'"),
     "another feature schema": (

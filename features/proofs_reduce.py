@@ -1,0 +1,255 @@
+"""The proofs of row reductions, for one workload or many: rows that may be regrouped, and what each way needs.
+
+Rows are counted in programs (CTAs) that take some of them; how many the original takes follows from rows and width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from features.claim import Claim
+from features.errors import Refused
+from features.program import DIVIDE_BY_COUNT, Cast, Expression, Load, Map, Program, Reduce
+from features.workload import Workload
+from features.workloads import Workloads
+from kernels.dtypes import storage
+from kernels.guard import VECTOR_BYTES
+from kernels.launch import MAX_GRID, rows_per_program
+from kernels.recipes import Recipe
+from kernels.reductions import MOST_PARTS, STAGE_BYTES, original_rows
+
+SUBGROUP_LANES = 32
+# What a reduction of no element is: the value that changes nothing it is combined with.
+IDENTITIES = {"sum": "0", "max": "-inf", "min": "inf"}
+NAN_POLICIES = ("propagate", "suppress")
+# A sub-warp's lanes take two packs of 8 elements each in one step.
+SHORT_PACKS = 2
+MAX_SPLIT_WIDTH = 2**34  # parts are counted in units of 8 elements, in 32 bits
+
+
+def independent_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The whole expression, its operand and its result separate along the row axis, so that rows may be regrouped."""
+    verdict = _separable(work.program)
+    if isinstance(verdict, Refused):
+        refused = verdict
+        return Claim(((refused.code, False, lambda: refused.fact),), dict)
+    reduce = verdict
+
+    def facts() -> Mapping[str, Any]:
+        element_bytes = storage(work.dtype).bytes
+        original = original_rows(work.rows, work.width)
+        target = rows_per_program(recipe, work.rows, work.width)
+        programs = -(-work.rows // target)
+        last = (work.rows - 1) * work.row_pitch + work.width
+        return {
+            "algebra": reduce.algebra,
+            "identity": IDENTITIES[reduce.algebra],
+            "nan": reduce.nan,
+            "arithmetic": "float32",
+            "loads_per_element": 1,
+            "stores_per_row": 1,
+            "original_rows_per_program": original,
+            "rows_per_program": target,
+            "original_programs": -(-work.rows // original),
+            "programs": programs,
+            "masked_rows": programs * target - work.rows,
+            "vector_tail_elements": work.width % (VECTOR_BYTES // element_bytes),
+            "x_span_bytes": last * element_bytes * (work.width > 0) * (work.rows > 0),
+            "y_span_bytes": work.rows * element_bytes,
+        }
+
+    return Claim((), facts)
+
+
+@cache
+def _separable(program: Program) -> Reduce | Refused:
+    """Return the one reduction of a program whose rows are independent, or why it has none that kernels know."""
+    store = program.expression
+    node: Expression = store.operand.operand if isinstance(store.operand, Cast) else store.operand
+    if isinstance(node, Map) and node.function == DIVIDE_BY_COUNT:
+        node = node.operand
+    if not isinstance(node, Reduce):
+        return Refused("not_closed_reduction", f"the stored value comes from {node.tree()[0]}, not from a reduction")
+    load = node.operand.operand if isinstance(node.operand, Cast) else node.operand
+    if not isinstance(load, Load):
+        return Refused("not_closed_reduction", f"the reduction is of {load.tree()[0]}, not of the loaded row")
+    return _unknown(node) or _narrow(node, load, store.dtype) or node
+
+
+def _unknown(reduce: Reduce) -> Refused | None:
+    if reduce.ordered:
+        return Refused("ordered", "the reduction demands left-to-right combination and kernels reorder it")
+    if reduce.algebra not in IDENTITIES:
+        return Refused(
+            "identity_unknown", f"the reduction combines by {reduce.algebra!r}, whose identity is not known here"
+        )
+    if reduce.nan not in NAN_POLICIES:
+        return Refused("nan_policy_unknown", f"the NaN policy {reduce.nan!r} is not one of {', '.join(NAN_POLICIES)}")
+    return None
+
+
+def _narrow(reduce: Reduce, load: Load, stored: str) -> Refused | None:
+    if reduce.type()[0] != "float32":
+        return Refused("arithmetic_unsupported", f"the reduction is in {reduce.type()[0]}; kernels combine in float32")
+    if load.dtype != stored:
+        return Refused("dtype_unsupported", f"reads {load.dtype} and writes {stored}; kernels keep one storage dtype")
+    return None
+
+
+def regrouped(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A program takes fewer rows than one of the original, so the same rows make strictly more programs."""
+    original = original_rows(work.rows, work.width)
+    return Claim(
+        (
+            (
+                "not_more_programs",
+                recipe.rows_per_cta < original,
+                lambda: (
+                    f"the original takes {original} rows a program at width {work.width}, no more than "
+                    f"{recipe.rows_per_cta}"
+                ),
+            ),
+        ),
+        lambda: {"original_rows_per_program": original, "rows_per_program": recipe.rows_per_cta},
+    )
+
+
+def short_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row is at most two packs of 8 elements for each of the few lanes that take it."""
+    lanes = recipe.threads // recipe.rows_per_cta
+    most = SHORT_PACKS * lanes * recipe.items
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= most,
+                lambda: (
+                    f"width {work.width} is more than {most} ({SHORT_PACKS} x {recipe.items} elements for each of "
+                    f"{lanes} lanes)"
+                ),
+            ),
+        ),
+        lambda: {"lanes_per_row": lanes, "most_elements": most},
+    )
+
+
+def staged_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The rows of a program are one span without gaps, on a 16-byte boundary, and fit its shared memory."""
+    element_bytes = storage(work.dtype).bytes
+    staged = recipe.rows_per_cta * work.width * element_bytes
+    return Claim(
+        (
+            (
+                "width_too_large",
+                staged <= STAGE_BYTES,
+                lambda: (
+                    f"{recipe.rows_per_cta} rows of {work.width} elements are {staged} bytes, more than the "
+                    f"{STAGE_BYTES} that a program stages"
+                ),
+            ),
+            (
+                "rows_not_contiguous",
+                (work.row_pitch == work.width) | (work.rows <= 1),
+                lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single span",
+            ),
+            _aligned_base(work),
+        ),
+        lambda: {"staged_bytes": staged, "origin_multiple_bytes": staged, "vector_bytes": VECTOR_BYTES},
+    )
+
+
+def aligned_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Every row starts on a 16-byte boundary and is a whole number of vectors, so that no load is masked or partial."""
+    element_bytes = storage(work.dtype).bytes
+    vector = VECTOR_BYTES // element_bytes
+    last = (work.rows - 1) * work.row_pitch
+    return Claim(
+        (
+            (
+                "width_not_divisible",
+                work.width % vector == 0,
+                lambda: f"width {work.width} is not a multiple of {vector} elements (16 bytes)",
+            ),
+            _aligned_base(work),
+            (
+                "misaligned",
+                (work.row_pitch % vector == 0) | (work.rows <= 1),
+                lambda: f"row pitch {work.row_pitch} is not a multiple of {vector} elements (16 bytes)",
+            ),
+        ),
+        lambda: {
+            "vector_bytes": VECTOR_BYTES,
+            "origin_multiple_elements": vector,
+            "first_origin_elements": 0,
+            "last_origin_elements": last + work.width - vector,
+            "span_bytes": (last + work.width) * element_bytes,
+        },
+    )
+
+
+def _aligned_base(work: Workload | Workloads) -> tuple[str, Any, Callable[[], str]]:
+    return (
+        "misaligned",
+        work.alignment_bytes % VECTOR_BYTES == 0,
+        lambda: f"bases are {work.alignment_bytes}-byte aligned and {VECTOR_BYTES}-byte loads need more",
+    )
+
+
+def spread_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row is long enough for two parts of four packs a thread, and the grid holds the parts of any launch."""
+    least = 8 * 4 * recipe.threads
+    return Claim(
+        (
+            (
+                "width_too_small",
+                work.width > least,
+                lambda: (
+                    f"width {work.width} is not more than {least} (4 x 8 elements x {recipe.threads} threads), so "
+                    "one program takes the row"
+                ),
+            ),
+            (
+                "index_overflow",
+                work.width <= MAX_SPLIT_WIDTH,
+                lambda: f"width {work.width} is more than {MAX_SPLIT_WIDTH}, past which parts are not counted",
+            ),
+            (
+                "index_overflow",
+                work.rows <= MAX_GRID // MOST_PARTS,
+                lambda: f"{work.rows} rows of up to {MOST_PARTS} parts are more than a grid's {MAX_GRID}",
+            ),
+        ),
+        lambda: {"least_parts": 2, "most_parts": MOST_PARTS, "order": "parts, by lanes of one warp"},
+    )
+
+
+def subgroups(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Every subgroup of a row has its 32 lanes, and every thread takes the same steps to each barrier."""
+    lanes = recipe.threads // recipe.rows_per_cta
+    return Claim(
+        (
+            (
+                "incomplete_subgroup",
+                lanes % SUBGROUP_LANES == 0 and recipe.threads == lanes * recipe.rows_per_cta,
+                lambda: (
+                    f"{recipe.threads} threads give {recipe.rows_per_cta} rows {lanes} lanes each, which are no "
+                    f"complete subgroups of {SUBGROUP_LANES}"
+                ),
+            ),
+        ),
+        lambda: {"lanes_per_row": lanes, "subgroups_per_row": lanes // SUBGROUP_LANES},
+    )
+
+
+# By the name that a recipe's row gives.
+REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
+    "independent_rows": independent_rows,
+    "regrouped": regrouped,
+    "short_rows": short_rows,
+    "staged_rows": staged_rows,
+    "aligned_rows": aligned_rows,
+    "spread_rows": spread_rows,
+    "subgroups": subgroups,
+}

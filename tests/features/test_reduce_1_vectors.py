@@ -1,0 +1,192 @@
+"""The vectors of schema reduce/1, each worked out by hand from the published formulas.
+
+J = ceil(ceil(b N / q) / (p L)) pieces a lane, P = ceil(B L / T) ceil(J / f) steps, C = ceil(R / B) p CTAs,
+H = ceil(C / (S A)); traffic X = b R (N + 1) / (S 2^20); waiting is that of 14336 bytes a step or more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from benchmarks.schemas_reduce import CANDIDATES, candidate
+from features.program import program_of
+from features.schema import Schema, point
+from features.schemas import SCHEMAS, schemas_of
+from features.schemas_reduce import REDUCE_1
+from features.workload import workload
+from features.workloads import workloads
+from kernels.recipes import recipe, recipes_of
+from tests.made import H200
+
+MIB, KIB = 2**20, 2**10
+NAMES = tuple(feature.name for feature in REDUCE_1.roles["split"])
+TABLES = [REDUCE_1, *map(candidate, CANDIDATES)]
+
+# (recipe, rows, width, dtype, S, A), then f, H, P, C, loads x S, bytes that steps cover, stages, combined, and parts.
+VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] = {
+    # 17 rows of 1024 halves are 8 a CTA, a warp each: C = 3. 2048 bytes are 128 pieces of 16, J = 4, one step of 4.
+    # 8 warps load 4 times in each CTA: 96. Steps cover 3 x 1 x 16 x 256 x 4 bytes. 32 lanes are 5 stages, of 8 warps.
+    "original": (
+        ("sum.original", 17, 1024, "float16", 132, 4),
+        {"f": 4, "H": 1, "P": 1, "C": 3, "loads": 96, "covered": 49152, "stages": 5, "combined": 40},
+    ),
+    # One row of 16384 floats: the whole CTA takes its four rows in turn. 65536 bytes are 4096 pieces, J = 16, so
+    # two steps of 8 for each row: P = 8. 8 warps x 16 loads x 4 rows. 256 lanes are 8 stages.
+    "original, rows in turn": (
+        ("sum.original", 1, 16384, "float32", 132, 4),
+        {"f": 8, "H": 1, "P": 8, "C": 1, "loads": 512, "covered": 8 * 16 * 256 * 8, "stages": 8, "combined": 4 * 8 * 8},
+    ),
+    # 1000 rows, one a CTA of 1024 threads, A = 1: H = ceil(1000 / 132) = 8. 8192 floats are 2048 pieces, J = 2, P = 1.
+    "one row a program": (
+        ("max.rows1t1024", 1000, 8192, "float32", 132, 1),
+        {
+            "f": 4,
+            "H": 8,
+            "P": 1,
+            "C": 1000,
+            "loads": 1000 * 2 * 32,
+            "covered": 1000 * 16 * 1024 * 4,
+            "stages": 10,
+            "combined": 8 * 32 * 10,
+        },
+    ),
+    # A million rows of 27 halves, 8 lanes each, 32 a CTA: C = 31250, H = ceil(31250 / 1056) = 30. Of 4 pieces, J = 1.
+    # ceil(31250 / 132) = 237 CTAs on the busiest SM.
+    "short rows": (
+        ("sum.short8", 1_000_000, 27, "float16", 132, 8),
+        {
+            "f": 4,
+            "H": 30,
+            "P": 1,
+            "C": 31250,
+            "loads": 31250 * 8,
+            "covered": 31250 * 16 * 256 * 4,
+            "stages": 3,
+            "combined": 237 * 8 * 3,
+        },
+    ),
+    # 64 rows a CTA of 64 threads, one lane each: 54 bytes are 4 pieces, 4 steps, C = 15625, H = ceil(15625 / 1848) = 9.
+    "staged rows": (
+        ("sum.staged64", 1_000_000, 27, "float16", 132, 14),
+        {
+            "f": 1,
+            "H": 9,
+            "P": 4,
+            "C": 15625,
+            "loads": 15625 * 4 * 2,
+            "covered": 15625 * 4 * 16 * 64,
+            "stages": 0,
+            "combined": 0,
+        },
+    ),
+    # 2^20 halves over 128 CTAs: 131072 pieces, J = ceil(131072 / (128 x 256)) = 4, one step of 8 masked by half.
+    "split": (
+        ("sum.split", 1, 2**20, "float16", 132, 5),
+        {
+            "f": 8,
+            "H": 1,
+            "P": 1,
+            "C": 128,
+            "loads": 128 * 4 * 8,
+            "covered": 128 * 16 * 256 * 8,
+            "stages": 8,
+            "combined": 64,
+            "parts": 128,
+        },
+    ),
+    # Two rows a CTA, 64 lanes, one bfloat16 at a time: 4096 pieces of 2 bytes, J = 64, P = 64 steps of one.
+    "one element a lane": (
+        ("sum.subgroup_e1u1", 4, 4096, "bfloat16", 132, 16),
+        {
+            "f": 1,
+            "H": 1,
+            "P": 64,
+            "C": 2,
+            "loads": 2 * 64 * 4,
+            "covered": 2 * 64 * 2 * 128,
+            "stages": 6,
+            "combined": 24,
+        },
+    ),
+    # Eight bfloat16 at a time, by element: 512 pieces of 16 bytes, J = 8, eight loads each.
+    "eight elements a lane, plain": (
+        ("sum.subgroup_e8u8", 4, 4096, "bfloat16", 132, 16),
+        {
+            "f": 8,
+            "H": 1,
+            "P": 1,
+            "C": 2,
+            "loads": 2 * 8 * 8 * 4,
+            "covered": 2 * 16 * 128 * 8,
+            "stages": 6,
+            "combined": 24,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "known"), VECTORS.values(), ids=VECTORS)
+def test_vectors_are_those_of_the_published_formulas(
+    case: tuple[str, int, int, str, int, int], known: dict[str, Any]
+) -> None:
+    name, rows, width, dtype, sms, capacity = case
+    row, size = recipe(name), 4 if dtype == "float32" else 2
+    moved, target = size * rows * (width + 1), evolve(H200, sm_count=sms)
+    step = max(14336, (2 if "e1" in name else 16) * row.threads * known["f"])
+    work = workload(name.split(".")[0], (rows, width), dtype)
+    vector = REDUCE_1.vector(row.role, point(work, row, capacity, target))
+    expected = {
+        "constant": 1,
+        "traffic": moved / (sms * MIB),
+        "far_traffic": moved / (sms * MIB) if moved > 0.75 * H200.l2_bytes else 0,
+        "waiting": max(0.0, known["H"] * known["P"] * step / MIB - moved / (sms * MIB)),
+        "batches": known["H"],
+        "batch_steps": known["H"] * known["P"],
+        "programs": known["C"] / sms,
+        "loads": known["loads"] / sms,
+        "masked": (known["covered"] - size * rows * width) / (sms * KIB),
+        "combining": known["H"] * known["stages"],
+        "combined": known["combined"],
+        "parts": known.get("parts"),
+    }
+    names = [feature.name for feature in REDUCE_1.roles[row.role]]
+    assert dict(zip(names, vector, strict=True)) == pytest.approx({n: expected[n] for n in names}, rel=1e-15)
+
+
+@pytest.mark.parametrize("schema", TABLES, ids=lambda schema: schema.id)
+def test_columns_are_nonnegative_and_the_same_for_one_and_for_many(schema: Schema) -> None:
+    """Published or not: a nonnegative coefficient prices a nonnegative cost."""
+    rng = np.random.default_rng(4)
+    rows, widths = rng.integers(1, 5000, 40), rng.integers(1, 40_000, 40)
+    rows[:3], widths[:3] = (1, 2, 1_000_000), (2**20, 2048, 27)
+    for dtype in ("bfloat16", "float32"):
+        works = workloads(program_of("sum", dtype), rows, widths)
+        for row in recipes_of("reduce.sum"):
+            many = schema.vector(row.role, point(works, row, 5, H200))
+            columns = [np.broadcast_to(np.asarray(column, np.float64), rows.shape) for column in many]
+            assert all((column >= 0).all() for column in columns)
+            for i in (0, 1, 2, 17):
+                alone = schema.vector(row.role, point(works.at(i), row, 5, H200))
+                assert [float(column[i]) for column in columns] == [float(value) for value in alone]
+
+
+def test_more_rows_never_cost_less_in_a_column() -> None:
+    """But for waiting, which is what traffic does not hide, and masks, of which a last CTA that fills has fewer."""
+    for row in recipes_of("reduce.max"):
+        if row.role == "split":
+            continue  # more rows are split into fewer parts
+        at = [point(workload("max", (rows, 3000), "float32"), row, 5, H200) for rows in (3, 40, 700, 12_000)]
+        vectors = [dict(zip(NAMES, REDUCE_1.vector(row.role, p), strict=False)) for p in at]
+        for name in set(vectors[0]) - {"waiting", "masked"}:
+            values = [vector[name] for vector in vectors]
+            assert values == sorted(values), (row.id, name)
+
+
+def test_the_schema_is_published_for_the_family() -> None:
+    assert schemas_of("reduce") == (REDUCE_1,)
+    assert SCHEMAS["reduce/1"].describe()["form"] == "reduce"
+    assert len(CANDIDATES) >= 4

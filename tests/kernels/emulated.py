@@ -1,0 +1,139 @@
+"""Reduction kernels on the host: their own source, compiled with a stand-in for CUDA, on tensors between fences.
+
+A byte read or written outside a tensor is a fault, as is a shuffle or a barrier that a thread misses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from kernels.dtypes import storage
+from kernels.launch import launch_shape
+from kernels.recipes import Recipe
+from kernels.source import device_file, macros
+
+HOST = Path(__file__).parent / "host"
+PAGE = mmap.PAGESIZE
+UNWRITTEN = 0xEE
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PTX = (
+    (r'asm\("(max|min)\.NaN\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1_nan(a, b);"),
+    (r'asm\("(max|min)\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1(a, b);"),
+    (r'const unsigned int shared = [^;]*;\s*asm volatile\("cp\.async\.cg[^\n]*\n', "ptx_copy_vector(to, from);\n"),
+    (r'asm volatile\("cp\.async\.wait_all;" ::: "memory"\);', ""),
+    (r"__shared__ alignas\(16\)", "alignas(16) __shared__"),
+    (r"#\s*(include <|pragma).*", ""),
+)
+
+
+def bits_of(values: Any, dtype: str) -> Any:
+    """Return NumPy values rounded to nearest even in a storage dtype, as unsigned integers."""
+    single = np.ascontiguousarray(values, np.float32)
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):
+            return single.astype(dtype).view(np.uint16 if dtype == "float16" else np.uint32)
+    bits = single.view(np.uint32)
+    rounded = (bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(single), (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def values_of(bits: Any, dtype: str) -> Any:
+    """Return what storage bits stand for, as FP64 values."""
+    wide = (bits.astype(np.uint32) << 16).view(np.float32) if dtype == "bfloat16" else bits.view(dtype)
+    return wide.astype(np.float64)
+
+
+@cache
+def _library(recipe: Recipe, dtype: str) -> Any:
+    """Compile a recipe's kernel for the host."""
+    text = _inlined(recipe.template, set())
+    for pattern, replacement in _PTX:
+        text = re.sub(pattern, replacement, text)
+    assert "asm" not in text, f"{recipe.template} has PTX that has no stand-in"
+    arguments = len(launch_shape(recipe, 1, 100_000, 132).extra)
+    command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", f"-DARGUMENTS={arguments}"]
+    with TemporaryDirectory(prefix="rowsmith-host-") as folder:
+        built = Path(folder) / "kernel.so"
+        (Path(folder) / "kernel.inc").write_text(text)
+        includes = [f"-I{folder}", f"-I{HOST}", str(HOST / "launch.cpp"), "-o", str(built)]
+        subprocess.run([*command, *macros(recipe, dtype), *includes], check=True)
+        return ctypes.CDLL(str(built)).run
+
+
+def _inlined(name: str, seen: set[str]) -> str:
+    """Return a device file with every header of ours in its place, once."""
+    seen.add(name)
+
+    def header(found: re.Match[str]) -> str:
+        return "" if found[1] in seen else _inlined(found[1], seen)
+
+    return re.sub(r'#\s*include "([^"]+)"', header, device_file(name).decode())
+
+
+class Fenced:
+    """Bytes next to a page that may not be touched: behind them, or before them where `offset` bytes lie between."""
+
+    def __init__(self, length: int, offset: int | None) -> None:
+        room = -(-max(length + (offset or 0), 1) // PAGE) * PAGE
+        self._map = mmap.mmap(-1, room + 2 * PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        for fence in (start, start + PAGE + room):
+            assert _LIBC.mprotect(ctypes.c_void_p(fence), PAGE, 0) == 0
+        self.address = start + PAGE + (room - length if offset is None else offset)
+        self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * length).from_address(self.address))
+
+
+def run(
+    recipe: Recipe,
+    dtype: str,
+    values: Any,
+    *,
+    gap: int = 0,
+    offset: int | None = None,
+    spacing: int = 1,
+    seed: int = 0,
+    workspace: Any = None,
+) -> tuple[Any, Any]:
+    """Reduce rows of values and return what was stored of them, and the results, as bits.
+
+    Parameters
+    ----------
+    gap : elements between rows.
+    offset : elements from a page's start to the first; None puts the last one at a page's end.
+    spacing : elements from one result to the next.
+    seed : of the order in which CTAs run.
+    """
+    rows, width = values.shape
+    size, pitch = storage(dtype).bytes, width + gap
+    kind = np.uint16 if size == 2 else np.uint32
+    given = bits_of(values, dtype)
+    padded = np.full((rows, pitch), 0x7E7E, kind)
+    padded[:, :width] = given
+    elements = (rows - 1) * pitch + width
+    x = Fenced(elements * size, None if offset is None else offset * size)
+    y = Fenced(((rows - 1) * spacing + 1) * size, 0 if offset is None else None)
+    x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
+    y.bytes[:] = UNWRITTEN
+    shape = launch_shape(recipe, rows, max(width, 1), 132)
+    used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
+    order = np.random.default_rng(seed).permutation(shape.ctas).astype(np.int32)
+    first, second, *_ = (*shape.extra, 0, 0)
+    _library(recipe, dtype)(
+        *(ctypes.c_void_p(address) for address in (x.address, y.address, used.ctypes.data)),
+        *map(ctypes.c_longlong, (rows, width, pitch, spacing)),
+        *(first, second, shape.threads, shape.ctas, ctypes.c_void_p(order.ctypes.data)),
+    )
+    assert not used.any(), "the workspace was not left empty"
+    assert np.array_equal(x.bytes, padded.ravel()[:elements].view(np.uint8)), "the input changed"
+    out = y.bytes.view(kind)
+    assert (np.delete(out, np.arange(0, out.size, spacing)).view(np.uint8) == UNWRITTEN).all(), "a gap was written"
+    return given, out[::spacing].copy()

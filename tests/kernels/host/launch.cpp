@@ -1,0 +1,139 @@
+// Runs a kernel's CTAs one after the other, the threads of each as fibers. A shuffle that not all 32 lanes of a warp
+// reach, one whose lanes disagree, or a barrier that a thread misses ends the process with a message.
+#include "cuda.h"
+
+#include <ucontext.h>
+#include <vector>
+
+#include "kernel.inc"
+
+Index threadIdx, blockIdx, gridDim;
+
+namespace {
+
+enum class Wait { running, at_barrier, at_shuffle, done };
+
+struct Fiber {
+  ucontext_t context;
+  Wait state;
+  uint64_t given, taken;
+  Shuffle kind;
+  int argument;
+  std::vector<char> stack = std::vector<char>(1 << 16);
+};
+
+std::vector<Fiber> fibers;
+ucontext_t scheduler;
+
+struct Launch {
+  const ROWSMITH_STORAGE *x;
+  ROWSMITH_STORAGE *y;
+  unsigned long long *workspace;
+  long long rows, width, x_pitch, y_pitch;
+  int first, second;
+} launch;
+
+[[noreturn]] void fail(const char *what) {
+  std::fprintf(stderr, "%s in thread %u of CTA %u\n", what, threadIdx.x, blockIdx.x);
+  std::abort();
+}
+
+void pause(Wait state) {
+  const unsigned me = threadIdx.x;
+  fibers[me].state = state;
+  swapcontext(&fibers[me].context, &scheduler);
+  threadIdx.x = me;
+}
+
+void body() {
+  const Launch &l = launch;
+#if ARGUMENTS == 0
+  ROWSMITH_ENTRY(l.x, l.y, l.rows, l.width, l.x_pitch, l.y_pitch);
+#elif ARGUMENTS == 1
+  ROWSMITH_ENTRY(l.x, l.y, l.rows, l.width, l.x_pitch, l.y_pitch, l.first);
+#else
+  ROWSMITH_ENTRY(l.x, l.y, l.workspace, l.rows, l.width, l.x_pitch, l.y_pitch, l.first, l.second);
+#endif
+  pause(Wait::done);
+}
+
+// Lets the warp go on if all of its lanes are at the same shuffle.
+bool release(Fiber *warp) {
+  int there = 0;
+  for (int l = 0; l < 32; ++l) there += warp[l].state == Wait::at_shuffle;
+  if (there == 0) return false;
+  if (there != 32) fail("a shuffle without its 32 lanes");
+  for (int l = 0; l < 32; ++l) {
+    if (warp[l].kind != warp[0].kind || warp[l].argument != warp[0].argument) fail("lanes at different shuffles");
+    const int from = warp[l].kind == Shuffle::exclusive_or ? l ^ warp[l].argument : warp[l].argument;
+    warp[l].taken = warp[from].given;
+  }
+  for (int l = 0; l < 32; ++l) warp[l].state = Wait::running;
+  return true;
+}
+
+// Runs every thread up to where it waits; false when all have ended.
+bool advance() {
+  bool alive = false;
+  for (unsigned t = 0; t < fibers.size(); ++t) {
+    alive |= fibers[t].state != Wait::done;
+    if (fibers[t].state != Wait::running) continue;
+    threadIdx.x = t;
+    swapcontext(&scheduler, &fibers[t].context);
+  }
+  return alive;
+}
+
+void run_cta() {
+  for (Fiber &fiber : fibers) {
+    fiber.state = Wait::running;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    makecontext(&fiber.context, body, 0);
+  }
+  while (advance()) {
+    bool released = false;
+    for (size_t t = 0; t < fibers.size(); t += 32) released |= release(&fibers[t]);
+    if (released) continue;
+    bool waiting = false;
+    for (Fiber &fiber : fibers) waiting |= fiber.state == Wait::at_barrier;
+    for (Fiber &fiber : fibers) {
+      if (waiting && fiber.state != Wait::at_barrier) fail("a barrier that not every thread reaches");
+      if (waiting) fiber.state = Wait::running;
+    }
+  }
+}
+
+} // namespace
+
+void barrier() { pause(Wait::at_barrier); }
+
+uint64_t shuffle(unsigned mask, uint64_t value, Shuffle kind, int argument) {
+  Fiber &mine = fibers[threadIdx.x];
+  if (mask != 0xffffffffu) fail("a shuffle of fewer than 32 lanes");
+  mine.given = value;
+  mine.kind = kind;
+  mine.argument = argument;
+  pause(Wait::at_shuffle);
+  return mine.taken;
+}
+
+extern "C" void run(const void *x, void *y, void *workspace, long long rows, long long width, long long x_pitch,
+                    long long y_pitch, int first, int second, int threads, int ctas, const int *order) {
+  launch = {static_cast<const ROWSMITH_STORAGE *>(x),
+            static_cast<ROWSMITH_STORAGE *>(y),
+            static_cast<unsigned long long *>(workspace),
+            rows,
+            width,
+            x_pitch,
+            y_pitch,
+            first,
+            second};
+  fibers.resize(threads);
+  gridDim.x = ctas;
+  for (int c = 0; c < ctas; ++c) {
+    blockIdx.x = order[c];
+    run_cta();
+  }
+}

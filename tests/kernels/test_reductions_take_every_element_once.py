@@ -1,0 +1,167 @@
+"""Every element of a row enters once, on every way through it; and no chain is longer than the recipe says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import reductions
+from kernels.dtypes import STORAGE
+from kernels.launch import MAX_GRID, launch_shape, rows_per_program, spread
+from kernels.recipes import RECIPES, TEMPLATES, Recipe, recipe, recipes_of
+from kernels.reductions import MOST_PARTS, ORIGINAL_FORMS, REDUCTIONS, STAGE_BYTES, original_form, split_parts
+from kernels.reference import chain
+from kernels.source import device_file
+from tests.kernels.orders import deeper
+from tests.kernels.reduce_orders import lanes_order, split_order, staged_order, streamed_order
+
+SUMS = recipes_of("reduce.sum")
+WIDTHS = (1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 127, 255, 256, 257, 1000, 1024, 1025, 2049, 4097, 8192, 8193, 16383, 16384)
+LONG = (50257, 131072)
+VECTORS = sorted({16 // kind.bytes for kind in STORAGE.values()})
+RNG = np.random.default_rng(11)
+CASE = re.compile(rb"(?:case (\d+)|default):[^@]*?(at_once|in_turn)<([^>]*)>")
+
+
+def orders(row: Recipe, rows: int, width: int, vector: int, offset: int) -> Any:
+    """Return the model of a recipe's way through a row: (numbers, combination) -> result."""
+    through = spread(row, rows, width, 132)
+    if row.template == "reduce_split.cu":
+        parts, units = split_parts(row.threads, rows, width, 132)
+        return partial(_split, row.threads, row.phases, vector, offset, parts, units)
+    if row.template == "reduce_staged.cu":
+        return staged_order
+    if row.template == "reduce_streamed.cu":
+        carry = dict(row.constants)["CARRY"]
+        lanes = row.threads // row.rows_per_cta
+        return lambda x, combine: streamed_order(x, combine, lanes, row.items, row.phases, carry)
+    return lambda x, combine: lanes_order(x, combine, through.lanes, through.phases, vector, offset)
+
+
+def _split(lanes: int, unroll: int, vector: int, offset: int, parts: int, units: int, x: Any, combine: Any) -> Any:
+    return split_order(x, combine, lanes, unroll, vector, offset, parts, units)
+
+
+def widths_of(row: Recipe) -> tuple[int, ...]:
+    """Return the widths that a recipe is legal for, at least in some layout."""
+    if row.role == reductions.SHORT:
+        return tuple(w for w in WIDTHS if w <= 16 * row.threads // row.rows_per_cta)
+    if row.role == reductions.STAGED:
+        return tuple(w for w in WIDTHS if w * row.rows_per_cta * 2 <= STAGE_BYTES)
+    if row.role == reductions.SPLIT:
+        return tuple(w for w in (*WIDTHS, *LONG) if w > 8192)
+    return (*WIDTHS, *LONG)
+
+
+def cases(row: Recipe) -> Iterator[tuple[int, int, int, int]]:
+    """Yield rows, width, elements a vector and the row's offset from a 16-byte boundary."""
+    for width in widths_of(row):
+        for vector in VECTORS:
+            for offset in (0, 1, vector - 1):
+                for rows in (1, 3, 500) if row.template in ("reduce_original.cu", "reduce_split.cu") else (1,):
+                    yield rows, width, vector, offset
+
+
+@pytest.mark.parametrize("row", SUMS, ids=lambda row: row.id)
+def test_every_element_enters_once(row: Recipe) -> None:
+    for rows, width, vector, offset in cases(row):
+        weights = RNG.integers(1, 2**40, width)
+        assert orders(row, rows, width, vector, offset)(weights, np.add) == weights.sum(), (rows, width, vector, offset)
+
+
+@pytest.mark.parametrize("row", SUMS, ids=lambda row: row.id)
+def test_no_chain_is_longer_than_the_recipe_says(row: Recipe) -> None:
+    for rows, width, vector, offset in cases(row):
+        depth = orders(row, rows, width, vector, offset)(np.zeros(width, np.int64), deeper)
+        assert depth <= chain(row, width), (rows, width, vector, offset)
+
+
+@pytest.mark.parametrize("row", [row for row in SUMS if row.role not in (reductions.SHORT, reductions.STAGED)])
+def test_a_chain_is_not_much_longer_than_what_the_kernel_does_with_four_elements_a_vector(row: Recipe) -> None:
+    """Where rows are long. Two-byte storage has half the steps; more rows than SMs split into the fewest parts."""
+    width = 131072
+    depth = orders(row, 10_000, width, 4, 3)(np.zeros(width, np.int64), deeper)
+    assert chain(row, width) - depth <= 8
+
+
+def test_forms_are_those_of_the_kernels_switch() -> None:
+    found = CASE.findall(device_file("reduce_original.cu"))
+    assert [number for number, *_ in found] == [*(str(i).encode() for i in range(len(found) - 1)), b""]
+    lanes = [int(arguments.split(b",")[0]) for _, kind, arguments in found if kind == b"at_once"]
+    assert lanes == [form.lanes for form in ORIGINAL_FORMS[:-1]]
+    assert [int(a.split(b",")[-2 if k == b"at_once" else -1]) for _, k, a in found] == [
+        f.phases for f in ORIGINAL_FORMS
+    ]
+    assert [form.rows_per_cta for form in ORIGINAL_FORMS[:-1]] == [256 // form.lanes for form in ORIGINAL_FORMS[:-1]]
+    assert b"rows_in_turn = %d;" % ORIGINAL_FORMS[-1].rows_per_cta in device_file("reduce_original.cu")
+    assert b"most_parts = %d;" % MOST_PARTS in device_file("reduce_split.cu")
+    assert b"stage_bytes = %d;" % STAGE_BYTES in device_file("reduce_staged.cu")
+
+
+def test_every_form_is_launched_and_rows_a_program_follow_from_the_width() -> None:
+    original = recipe("sum.original")
+    met = set()
+    for rows in (1, 2, 3, 132, 100_000):
+        for width in (1, 64, 65, 1024, 1025, 2048, 2049, 16383, 16384, 10**6):
+            shape = launch_shape(original, rows, width, 132)
+            through = spread(original, rows, width, 132)
+            met.add(shape.extra[0])
+            assert shape.ctas == -(-rows // through.rows_per_cta)
+            assert through.rows_per_cta == rows_per_program(original, rows, width)
+            assert ORIGINAL_FORMS[shape.extra[0]].lanes == through.lanes
+    assert met == set(range(len(ORIGINAL_FORMS)))
+    # More rows than a grid has CTAs for are taken in rounds, which one form has, whatever the width.
+    for width in (1, 1000, 100_000):
+        shape = launch_shape(original, 2**40, width, 132)
+        assert (shape.ctas, shape.extra) == (MAX_GRID, (0,))
+        most = launch_shape(original, 4 * MAX_GRID, width, 132)
+        assert most.ctas == -(-4 * MAX_GRID // rows_per_program(original, 4 * MAX_GRID, width)) <= MAX_GRID
+
+
+def test_parts_cover_a_row_and_are_at_least_two() -> None:
+    split = recipe("max.split")
+    for rows in (1, 2, 4, 16, 64, 527, 528, 10_000):
+        for width in (8193, 50257, 65536, 262144, 1_048_576, 2**26 + 1):
+            parts, units = split_parts(split.threads, rows, width, 132)
+            shape = launch_shape(split, rows, width, 132)
+            assert 2 <= parts <= MOST_PARTS
+            assert parts * units * 8 >= width
+            assert shape.ctas == rows * parts
+            assert shape.extra == (parts, units)
+            assert shape.workspace_bytes == 8 * rows * (parts + 1)
+            assert spread(split, rows, width, 132).parts == parts
+    assert split_parts(256, 1, 1_048_576, 132) == (128, 1024)
+    assert split_parts(256, 16, 131072, 132) == (16, 1024)
+
+
+def test_many_launches_are_shaped_as_each_alone() -> None:
+    rows, widths = np.array([1, 2, 3, 132, 10_000]), np.array([64, 4096, 2000, 16384, 300_000])
+    for row in SUMS:
+        together = spread(row, rows, widths, 132)
+        for i, (r, w) in enumerate(zip(rows.tolist(), widths.tolist(), strict=True)):
+            alone = spread(row, r, w, 132)
+            for name in ("lanes", "phases", "rows_per_cta", "parts"):
+                assert np.broadcast_to(getattr(together, name), rows.shape)[i] == getattr(alone, name)
+    forms = original_form(rows, widths)
+    assert forms.tolist() == [original_form(int(r), int(w)) for r, w in zip(rows, widths, strict=True)]
+
+
+def test_a_workspace_belongs_to_templates_that_ask_for_it() -> None:
+    for row in RECIPES:
+        asked = launch_shape(row, 4, 100_000, 132).workspace_bytes
+        assert (asked > 0) == TEMPLATES[row.template].workspace
+
+
+@pytest.mark.parametrize("form", REDUCTIONS)
+def test_programs_have_as_many_ways_as_their_table_says(form: str) -> None:
+    rows = recipes_of(form)
+    reduction = REDUCTIONS[form]
+    assert {row.family for row in rows} == {"reduce"}
+    assert len(rows) == sum(way.rarest <= reduction.variety for way in reductions.ARRANGEMENTS)
+    assert all(row.numerics == "bit_equal" for row in rows if reduction.exact)
+    assert {row.id for row in rows} >= {f"{reduction.op}.original", f"{reduction.op}.rows1"}
