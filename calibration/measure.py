@@ -192,6 +192,7 @@ def _capture(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> Callab
         # A session replays its graphs one after the other, so they may share a workspace; and they must, to compare:
         # where it lies in L2 moves a split scan by up to 6 %.
         workspaces(prepared.chosen.device).release_captures()
+        prepared.expect_captures()
         graph = bench.session.capture(lambda: _run(bench, prepared, x, y), launches)
         shape, function = prepared.chosen_shape, prepared.chosen.function.ptr
         expected = Node(int(function), shape.ctas, shape.threads, (x.address, y.address))

@@ -15,7 +15,7 @@ from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import TEMPLATES
+from kernels.recipes import ORIGINAL
 from kernels.workspace import workspaces
 
 
@@ -43,9 +43,7 @@ class Prepared:
         """
         if x.bytes == 0:
             return Verdict.RECIPE
-        verdict = judge(x, y)
-        if verdict is not Verdict.OVERLAP and TEMPLATES[self.chosen.recipe.template].anywhere:
-            verdict = Verdict.RECIPE
+        verdict = self._judge(x, y)
         with driver.on(self.original.device):
             workspace = self._workspace(verdict, stream)
             if verdict is Verdict.RECIPE and workspace is None and self.chosen_shape.workspace_bytes:
@@ -61,6 +59,11 @@ class Prepared:
             self.launches[verdict.value] += 1
         return verdict
 
+    def expect_captures(self) -> None:
+        """Keep workspaces ready for the captures to come, if the chosen kernel needs one."""
+        if self.chosen_shape.workspace_bytes:
+            workspaces(self.chosen.device).reserve(self.chosen_shape.workspace_bytes)
+
     def reserve(self, scratch_bytes: int) -> None:
         """Allocate scratch for overlapping buffers, so that a capture may meet them.
 
@@ -72,6 +75,15 @@ class Prepared:
             with driver.on(self.original.device):
                 self.scratch = cupy.empty(scratch_bytes, dtype=cupy.uint8)
                 cupy.cuda.Device().synchronize()
+
+    def _judge(self, x: Span, y: Span) -> Verdict:
+        """Return what the buffers allow: an original runs wherever they do not overlap in part."""
+        verdict, recipe = judge(x, y), self.chosen.recipe
+        if recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
+            return Verdict.RECIPE
+        if verdict is Verdict.MISALIGNED and "aligned_load" not in recipe.proofs:
+            return Verdict.RECIPE
+        return verdict
 
     def _workspace(self, verdict: Verdict, stream: int) -> int | None:
         """Return what the CTAs of the chosen kernel talk through, or None where they do not, or none is ready."""
@@ -100,10 +112,8 @@ class Prepared:
 
 
 def prepare(original: Kernel, chosen: Kernel, rows: int, width: int, sm_count: int) -> Prepared:
-    """Return the launch of a chosen kernel for rows x width, with workspaces ready for the captures to come."""
+    """Return the launch of a chosen kernel for rows x width."""
     shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in (original, chosen)]
-    if shapes[1].workspace_bytes:
-        workspaces(chosen.device).reserve(shapes[1].workspace_bytes)
     return Prepared(original, shapes[0], chosen, shapes[1])
 
 

@@ -24,14 +24,12 @@ class Template:
     Attributes
     ----------
     chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
-    anywhere : right in place, and on any element-aligned base.
     workspace : its CTAs talk to each other through memory that follows the pointers in its arguments.
     """
 
     file: str
     chain: Callable[[Recipe, int], int] = field(eq=False)
     chain_meaning: str
-    anywhere: bool = False
     workspace: bool = False
 
 
@@ -113,13 +111,12 @@ _ONE_CTA = "thread, warp, CTA and carry, one after the other"
 TEMPLATES = {
     template.file: template
     for template in (
-        Template("scan_original.cu", _original_scan_chain, _ONE_CTA, anywhere=True),
+        Template("scan_original.cu", _original_scan_chain, _ONE_CTA),
         Template("scan_cub.cu", _block_scan_chain, _ONE_CTA),
         Template(
             "scan_split.cu",
             _split_scan_chain,
             "thread, warp and CTA one after the other, and the sums of earlier parts in a fixed order",
-            anywhere=True,
             workspace=True,
         ),
     )

@@ -15,7 +15,7 @@ from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
-from kernels.recipes import RECIPE, RECIPES, SPLIT, TEMPLATES, Recipe, original_of
+from kernels.recipes import RECIPE, RECIPES, SPLIT, Recipe, original_of
 from kernels.reference import Comparison, compare
 
 FORM = "prefix.sum"
@@ -124,12 +124,9 @@ def host_values(bits: Any, dtype: str) -> Any:
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
     """Return a forced recipe with the original behind it, as the live path prepares them."""
     made = [kernels[row.id, dtype] for row in (ORIGINAL, recipe)]
-    return prepare(*made, rows, width, sm_count)
-
-
-def anywhere(recipe: Recipe) -> bool:
-    """Tell whether a recipe itself runs in place and on bases that are only element-aligned."""
-    return TEMPLATES[recipe.template].anywhere
+    ready = prepare(*made, rows, width, sm_count)
+    ready.expect_captures()
+    return ready
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:
