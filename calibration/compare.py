@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -25,6 +26,21 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.part}: {self.item}: expected {_short(self.expected)}, found {_short(self.found)}"
+
+
+def told(findings: Iterable[Finding], most: int = 20) -> Iterator[str]:
+    """Yield a line for each finding, and for the parts with more than `most` of them how many were left out.
+
+    What depends on one changed number differs with it, so that one coefficient changes thousands of residuals.
+    """
+    counted = Counter[str]()
+    for finding in findings:
+        counted[finding.part] += 1
+        if counted[finding.part] <= most:
+            yield str(finding)
+    for part, count in counted.items():
+        if count > most:
+            yield f"{part}: {count - most} more differences"
 
 
 def differences(part: str, item: str, expected: Any, found: Any, tolerance: float = EXACT) -> Iterator[Finding]:

@@ -243,6 +243,7 @@ def _capture(bench: Bench, prepared: Prepared, used: Buffers) -> Callable[[int],
         # A session replays its graphs one after the other, so they may share a workspace; and they must, to compare:
         # where it lies in L2 moves a split scan by up to 6 %.
         workspaces(prepared.chosen.device).release_captures()
+        prepared.expect_captures()
         graph = bench.session.capture(used.turns(lambda x, y: _run(bench, prepared, x, y)), launches)
         shape, function = prepared.chosen_shape, int(prepared.chosen.function.ptr)
         turns = [(x.address, y.address) for x, y in islice(cycle(used.pairs), launches)]

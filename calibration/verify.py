@@ -243,7 +243,7 @@ def _check_residuals(contents: Contents) -> Iterator[Finding]:
     records = (*contents.cohort, *contents.validation_records)
     again = residuals(records, contents.receipts, target_of(contents), contents.fits)
     ours, theirs = _lines(again), _lines(contents.residuals)
-    for key in ours.keys() | theirs.keys():
+    for key in sorted(ours.keys() | theirs.keys()):
         name = " ".join(key)
         if key not in theirs or key not in ours:
             yield Finding(

@@ -15,7 +15,7 @@ from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import ORIGINAL, TEMPLATES
+from kernels.recipes import ORIGINAL
 from kernels.workspace import workspaces
 
 
@@ -59,6 +59,11 @@ class Prepared:
             self.launches[verdict.value] += 1
         return verdict
 
+    def expect_captures(self) -> None:
+        """Keep workspaces ready for the captures to come, if the chosen kernel needs one."""
+        if self.chosen_shape.workspace_bytes:
+            workspaces(self.chosen.device).reserve(self.chosen.recipe.template, self.chosen_shape.workspace_bytes)
+
     def reserve(self, scratch_bytes: int) -> None:
         """Allocate scratch for overlapping buffers, so that a capture may meet them.
 
@@ -72,11 +77,10 @@ class Prepared:
                 cupy.cuda.Device().synchronize()
 
     def _judge(self, x: Span, y: Span) -> Verdict:
-        """Return what the buffers allow, where the original takes any that do not overlap in part."""
+        """Return what the buffers allow: an original runs wherever they do not overlap in part."""
         recipe = self.chosen.recipe
         verdict = judge(x, y, recipe.alignment)
-        exact = verdict is Verdict.IN_PLACE and TEMPLATES[recipe.template].in_place
-        if exact or (verdict is not Verdict.OVERLAP and recipe.role == ORIGINAL):
+        if recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
             return Verdict.RECIPE
         return verdict
 
@@ -107,10 +111,8 @@ class Prepared:
 
 
 def prepare(original: Kernel, chosen: Kernel, rows: int, width: int, sm_count: int) -> Prepared:
-    """Return the launch of a chosen kernel for rows x width, with workspaces ready for the captures to come."""
+    """Return the launch of a chosen kernel for rows x width."""
     shapes = [launch_shape(kernel.recipe, rows, width, sm_count) for kernel in (original, chosen)]
-    if shapes[1].workspace_bytes:
-        workspaces(chosen.device).reserve(chosen.recipe.template, shapes[1].workspace_bytes)
     return Prepared(original, shapes[0], chosen, shapes[1])
 
 

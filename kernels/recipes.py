@@ -26,7 +26,6 @@ class Template:
     Attributes
     ----------
     chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
-    in_place : right where x is y.
     workspace : its CTAs talk to each other through memory that follows the tensors in its arguments.
     by_vector : a lane takes 16-byte vectors, however many elements of the dtype they hold.
     """
@@ -34,7 +33,6 @@ class Template:
     file: str
     chain: Callable[[Recipe, int], int] = field(eq=False)
     chain_meaning: str
-    in_place: bool = False
     workspace: bool = False
     by_vector: bool = False
 
@@ -170,13 +168,12 @@ _ONE_CTA = "thread, warp, CTA and carry, one after the other"
 TEMPLATES = {
     template.file: template
     for template in (
-        Template("scan_original.cu", _original_scan_chain, _ONE_CTA, in_place=True),
+        Template("scan_original.cu", _original_scan_chain, _ONE_CTA),
         Template("scan_cub.cu", _block_scan_chain, _ONE_CTA),
         Template(
             "scan_split.cu",
             _split_scan_chain,
             "thread, warp and CTA one after the other, and the sums of earlier parts in a fixed order",
-            in_place=True,
             workspace=True,
         ),
         Template(

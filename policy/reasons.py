@@ -99,7 +99,7 @@ REASONS: dict[str, Reason] = {
             "too_many_parts",
             _R,
             "Splitting the rows over CTAs takes more of them than its workspace holds.",
-            "Use a recipe that takes whole rows: there are enough of them.",
+            "Nothing to do: with so many rows, CTAs that take whole rows fill the GPU.",
         ),
         Reason(
             "dtype_unsupported", _R, "The recipe has no kernel for this storage dtype.", "Use a dtype from its list."

@@ -129,10 +129,14 @@ def prepare(op: str, x: Any, *, recipe: str | None = None, scratch: bool = False
     """Compile, decide and load for arrays like `x`, so that a graph capture that follows needs none of it.
 
     `scratch` reserves a copy of x for an `out` that overlaps it in part. The answer holds the selection and the search.
+
+    A recipe that splits rows takes a workspace for each capture. Every call keeps 16 ready for the captures to come; a
+    capture that finds none records the original. Two graphs made from one capture must not run at the same time.
     """
     source = buffer(x, "x")
     work = _workload(op, source, "x")
     ready = _dispatcher(source).ready(work, forced=recipe)
+    ready.prepared.expect_captures()
     if scratch:
         ready.prepared.reserve(_span(source, work).bytes + 16)
     return ready

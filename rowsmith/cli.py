@@ -168,13 +168,14 @@ def draw_map(
 def packet_verify(file: PacketFile) -> None:
     """Re-do the arithmetic of a packet: digests, medians, features, fits, selections, figures."""
     with _explained():
+        from calibration.compare import told
         from calibration.packet import read
         from calibration.verify import notes, verify
 
         held = read(file)
         findings = verify(held)
-        for finding in findings:
-            typer.echo(str(finding))
+        for line in told(findings):
+            typer.echo(line)
         for note in notes(held):
             typer.echo(f"note: {note}")
         if findings:

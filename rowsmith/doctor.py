@@ -102,6 +102,9 @@ def _toolchain() -> Iterator[Check]:
         return
     yield Check("NVRTC", OK, tools.nvrtc)
     yield Check("CCCL", OK, tools.cccl)
+    if find_spec("cuda") is None or find_spec("cuda.bindings") is None:
+        remedy = f"{_install('cuda13')}; split rows and calibrating need it"
+        yield Check("cuda-bindings", MISSING, "not installed", remedy)
 
 
 def _gpu() -> Iterator[Check]:

@@ -21,7 +21,7 @@ from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
-from kernels.recipes import RECIPES, SPLIT
+from kernels.recipes import RECIPES, SPLIT, family_of
 from tests.made import H200, made_receipt
 
 GIB = 2**30
@@ -115,7 +115,9 @@ def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(pl
 
 
 def test_named_geometries_are_in_every_inventory_and_in_no_training_set(plan: Plan) -> None:
-    named = {(row.rows, row.width, dtype) for row in wide(plan.training[0].form).named for dtype in row.dtypes}
+    named = {
+        (row.rows, row.width, dtype) for row in wide(family_of(plan.training[0].form)).named for dtype in row.dtypes
+    }
     judged = {(p.rows, p.width, p.dtype) for p in plan.validation}
     assert {(1, MOST, dtype) for dtype in STORAGE} | {(4, 2**18, dtype) for dtype in STORAGE} <= named
     fitting = {n for n in named if plan.regime == "hot" or 2 * n[0] * n[1] * STORAGE[n[2]].bytes >= 2**20}

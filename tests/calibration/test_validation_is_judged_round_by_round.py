@@ -120,7 +120,7 @@ def test_a_frozen_profile_reads_back_and_is_named_by_its_document() -> None:
     assert held_out_regret(in_force(CONTENTS.fits)[0]) == min(map(held_out_regret, CONTENTS.fits))
     block = profile.fits[0].blocks[0]
     assert list(block.coefficients) == in_force(CONTENTS.fits)[0]["blocks"][0]["coefficients"]
-    assert profile.fits[0].feature_schema == schemas_of(profile.fits[0].form)[-1].id, "the planted times follow it"
+    assert profile.fits[0].feature_schema == schemas_of(profile.fits[0].family)[-1].id, "the planted times follow it"
     wrapped["profile"]["fits"][0]["blocks"][0]["coefficients"][0] += 1
     with pytest.raises(ProfileError, match="damaged"):
         profile_from_document(wrapped["profile"], wrapped["digest"])

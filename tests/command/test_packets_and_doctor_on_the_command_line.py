@@ -28,7 +28,7 @@ def run(*arguments: str) -> Result:
 def test_the_bundled_packet_verifies() -> None:
     result = run("packet", "verify", str(PACKET))
     assert result.exit_code == 0
-    assert result.stdout.startswith("verified: packet ")
+    assert result.stdout.splitlines()[-1].startswith("verified: packet ")
 
 
 def test_a_truncated_packet_is_refused_by_name(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
-from kernels.recipes import ORIGINAL as ORIGINAL_ROLE
-from kernels.recipes import RECIPE, SPLIT, TEMPLATES, Recipe, original_of, recipes_of
+from kernels.recipes import RECIPE, SPLIT, Recipe, original_of, recipes_of
 from kernels.reductions import out_width
 from kernels.reference import Comparison, compare
 
@@ -131,12 +130,10 @@ def host_values(bits: Any, dtype: str) -> Any:
 
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
     """Return a forced recipe with the original behind it, as the live path prepares them."""
-    return prepare(*(kernels[row.id, dtype] for row in (original_of(recipe.form), recipe)), rows, width, sm_count)
-
-
-def anywhere(recipe: Recipe) -> bool:
-    """Tell whether a recipe itself runs in place and on bases that are only element-aligned."""
-    return recipe.role == ORIGINAL_ROLE or TEMPLATES[recipe.template].in_place
+    made = [kernels[row.id, dtype] for row in (original_of(recipe.form), recipe)]
+    ready = prepare(*made, rows, width, sm_count)
+    ready.expect_captures()
+    return ready
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:

@@ -11,7 +11,7 @@ from kernels.execute import Prepared
 from kernels.guard import Verdict
 from kernels.recipes import Recipe
 from kernels.reference import compare
-from kernels.workspace import SPARE, workspaces
+from kernels.workspace import SPARE_ANNOUNCED, workspaces
 from tests.gpu.tensors import (
     FORM,
     SPLITS,
@@ -179,9 +179,9 @@ def test_a_capture_without_a_workspace_runs_the_original(kernels: Kernels, sm_co
     def capture() -> Any:
         return session.capture(lambda: ready.run(x.span, y.span, session.pointer), 1)
 
-    graphs = [capture() for _ in range(2 * SPARE)]
+    graphs = [capture() for _ in range(2 * SPARE_ANNOUNCED)]
     assert ready.launches[Verdict.NO_WORKSPACE.value] > 0
-    assert ready.launches[Verdict.RECIPE.value] >= SPARE
+    assert ready.launches[Verdict.RECIPE.value] >= SPARE_ANNOUNCED
     graphs[-1].replay()
     session.synchronize()
     assert_right(recipe, x, y)

@@ -145,6 +145,17 @@ def test_a_forced_recipe_and_the_automatic_pick_of_it_are_one_kernel(dispatch: D
     assert kernel_nodes(graph) == (expected(forced.prepared, x, out),)
 
 
+def test_every_capture_of_a_split_row_that_is_prepared_holds_it(dispatch: Dispatcher, session: Session) -> None:
+    """However many there were before, and whether or not the decision is an old one."""
+    x, out = pair(2, 50257, "float16")
+    for _ in range(40):
+        ready = rowsmith.prepare("scan", x, recipe="scan.split2048")
+        session.synchronize()
+        graph = session.capture(lambda ready=ready: ready.prepared.run(*spans(x, out), session.pointer), 1)
+        assert kernel_nodes(graph) == (expected(ready.prepared, x, out),)
+    assert ready.prepared.launches == {"recipe": 40}
+
+
 def test_a_fallback_in_a_capture_records_the_originals_function(dispatch: Dispatcher, session: Session) -> None:
     x, _ = pair(64, 8192, "float16")
     wide = cupy.zeros((64, 8200), cupy.float16)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT
+from kernels.recipes import RECIPES
 from policy.reasons import REASONS
 from server.app import all_routes
 from tests.server.service import QUESTION, TestClient, fresh, serving
@@ -86,7 +86,7 @@ def test_catalogue(service: TestClient) -> None:
     schemas = [schema for row in recipes["items"] for schema in row["feature_schemas"]]
     assert all(f["unit"] and f["formula"] for schema in schemas for f in schema["features"])
     assert all(row["feature_schemas"] for row in recipes["items"]), "a recipe that no schema prices"
-    assert {row["role"] for row in recipes["items"]} == {ORIGINAL, RECIPE, SPLIT}
+    assert {row["role"] for row in recipes["items"]} == {row.role for row in RECIPES}
     assert all(proof["meaning"] for row in recipes["items"] for proof in row["proofs"])
     reasons = service.get("/v1/reasons").json()["items"]
     assert all(row["meaning"] and row["remedy"] for row in reasons)
