@@ -80,7 +80,7 @@ class Workspaces:
 
 
 class _Capture(tuple[int, int]):
-    """A capture's number and that of one of its streams."""
+    """A capture's number and one of its streams."""
 
     __slots__ = ()
 
@@ -98,7 +98,8 @@ def _zeros(device: int, count: int) -> tuple[Any, int]:
 def _user(stream: int) -> tuple[Hashable, bool]:
     """Return whose workspace a launch on a stream uses, and whether that is a capture's.
 
-    A stream's number is never given twice in a process, unlike its pointer.
+    A stream's number is never given twice in a process, unlike its pointer. Asking for it ends a capture with an error,
+    so within one a stream goes by its pointer.
     """
     try:
         from cuda.bindings import driver as cuda
@@ -107,12 +108,12 @@ def _user(stream: int) -> tuple[Hashable, bool]:
 
     handle = cuda.CUstream(stream)
     error, status, capture, *_ = cuda.cuStreamGetCaptureInfo(handle)
+    if int(error) == 0 and status == cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
+        return _Capture((int(capture), stream)), True
     if int(error) == 0:
         error, number = cuda.cuStreamGetId(handle)
     if int(error) != 0:
         raise LaunchError(f"the stream cannot be asked what it is ({error.name}); launch on another one")
-    if status == cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
-        return _Capture((int(capture), int(number))), True
     return int(number), False
 
 
