@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import cycle, islice
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from calibration.assemble import record
 from calibration.buffers import Buffers, buffers
@@ -30,14 +30,14 @@ from calibration.records import (
 )
 from calibration.rotation import judge_regime
 from calibration.rounds import Bench, Deadline, Entry, Pick, timed
-from features.proof import Proved, candidates
+from features.proof import Proved, candidates, form_of
 from features.workload import Workload
 from kernels.driver import Kernel
 from kernels.errors import KernelError
 from kernels.execute import Prepared, prepare
 from kernels.guard import Verdict, span
 from kernels.recipes import ORIGINAL, Recipe, original_of
-from kernels.reference import compare
+from kernels.reference import Answer, answer
 from kernels.source import identity
 from kernels.workspace import workspaces
 
@@ -124,7 +124,7 @@ def _recipes(
     """
     entries: list[Entry] = []
     ended: list[Measurement] = []
-    reference_bits: Any = None
+    truth = _truth(bench, workload, used)
     for recipe, proof in candidates(workload):
         if not isinstance(proof, Proved) or not (only is None or recipe.role == ORIGINAL or recipe.id in only):
             continue
@@ -141,12 +141,12 @@ def _recipes(
         kernel = bench.kernels[key]
         prepared = _alone(bench, kernel, workload)
         try:
-            check, bits = _check(bench, recipe, prepared, used, reference_bits)
+            check, bits = _check(bench, recipe, prepared, used, truth)
         except KernelError as error:
             ended.append(Measurement(recipe.id, RECIPE, "failed_launch", message=str(error), source=source))
             continue
         if recipe.role == ORIGINAL:
-            reference_bits = bits
+            truth = evolve(truth, original_bits=bits)
         if check["right"]:
             known = {"source": source, "check": check}
             entries.append(_entry(bench, recipe.id, RECIPE, prepared, used, known))
@@ -178,15 +178,26 @@ def _entry(bench: Bench, name: str, kind: str, prepared: Prepared, used: Buffers
     return Entry(name, kind, _capture(bench, prepared, used), known, launch)
 
 
-def _check(
-    bench: Bench, recipe: Recipe, prepared: Prepared, used: Buffers, original_bits: Any
-) -> tuple[dict[str, Any], Any]:
+@frozen(eq=False)
+class Truth:
+    """What the outputs of a point must be: the input as it was, its FP64 reference, and the original's bits."""
+
+    before: Any
+    answer: Answer
+    original_bits: Any = None
+
+
+def _truth(bench: Bench, workload: Workload, used: Buffers) -> Truth:
+    x, _ = used.first
+    return Truth(x.body.copy(), answer(bench.session.cupy, form_of(workload.program), x.values()))
+
+
+def _check(bench: Bench, recipe: Recipe, prepared: Prepared, used: Buffers, truth: Truth) -> tuple[dict[str, Any], Any]:
     """Check the output in every pair; return the worst check, and the bits in the first pair.
 
     The inputs are equal, so an output with the bits of the first pair's is as right; any other is compared itself.
     """
-    x, y = used.first
-    before = x.body.copy()
+    _, y = used.first
     checks: list[dict[str, Any]] = []
     for pair in used.pairs:
         pair[1].poison()
@@ -194,7 +205,7 @@ def _check(
         _run(bench, prepared, *pair)
         bench.session.synchronize()
         if not checks or not _equal(bench, pair, used.first):
-            checks.append(_judged(bench, recipe, *pair, before, original_bits))
+            checks.append(_judged(bench, recipe, *pair, truth))
     bits = y.body.copy() if recipe.role == ORIGINAL else y.body
     return max(checks, key=lambda check: (not check["right"], check["worst_share"])), bits
 
@@ -205,16 +216,16 @@ def _equal(bench: Bench, pair: tuple[Guarded, Guarded], other: tuple[Guarded, Gu
     return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip(pair, other, strict=True))
 
 
-def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, before: Any, original_bits: Any) -> dict[str, Any]:
-    """Compare the full output with the FP64 reference, look at the guards and at the input, which was `before`."""
+def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, truth: Truth) -> dict[str, Any]:
+    """Compare the full output with the FP64 reference, look at the guards and at the input."""
     cupy = bench.session.cupy
-    found = compare(cupy, recipe.form, recipe, x.dtype, x.values(), y.values())
+    found = truth.answer.compare(cupy, recipe, x.dtype, y.values())
     equal_share = 1.0
-    if original_bits is not None:
+    if truth.original_bits is not None:
         element = y.body.size // max(1, y.rows * y.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
-        equal_share = float(cupy.mean(y.body.view(kind) == original_bits.view(kind)))
-    intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(before, x.body))
+        equal_share = float(cupy.mean(y.body.view(kind) == truth.original_bits.view(kind)))
+    intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(truth.before, x.body))
     return {
         "right": bool(found.right and intact),
         "worst_share": found.worst_share,

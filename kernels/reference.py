@@ -8,7 +8,7 @@ exact, and -0.0 is less than +0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from attrs import frozen
@@ -111,12 +111,43 @@ def compare(xp: Any, form: str, recipe: Recipe, dtype: str, x: Any, out: Any) ->
 
     The arrays hold values that FP64 represents: pass BF16 widened to FP32.
     """
+    return _over(xp, form, recipe, dtype, x.shape[1], _blocks(xp, form, x), out)
+
+
+@frozen(eq=False)
+class Answer:
+    """The FP64 reference and scale of a whole tensor: made once, and compared with what each recipe gives."""
+
+    form: str
+    width: int
+    blocks: tuple[tuple[Any, Any], ...]
+
+    def compare(self, xp: Any, recipe: Recipe, dtype: str, out: Any) -> Comparison:
+        """Compare `out`, of shape (rows, out_width), as `compare` does."""
+        return _over(xp, self.form, recipe, dtype, self.width, self.blocks, out)
+
+
+def answer(xp: Any, form: str, x: Any) -> Answer:
+    """Return the reference of `x`, of shape (rows, width); it takes 16 bytes an element of the result."""
+    return Answer(form, x.shape[1], tuple(_blocks(xp, form, x)))
+
+
+def _blocks(xp: Any, form: str, x: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield reference and scale of one block of rows after the other."""
     rows, width = x.shape
     step = max(1, BLOCK_ELEMENTS // max(width, 1))
-    found = Comparison(0, 0.0, 0, 0)
     for first in range(0, rows, step):
-        expected, scale = reference(form, xp, x[first : first + step].astype(xp.float64))
-        found += against(xp, form, recipe, dtype, width, expected, scale, out[first : first + step])
+        yield reference(form, xp, x[first : first + step].astype(xp.float64))
+
+
+def _over(
+    xp: Any, form: str, recipe: Recipe, dtype: str, width: int, blocks: Iterable[tuple[Any, Any]], out: Any
+) -> Comparison:
+    found, first = Comparison(0, 0.0, 0, 0), 0
+    for expected, scale in blocks:
+        last = first + expected.shape[0]
+        found += against(xp, form, recipe, dtype, width, expected, scale, out[first:last])
+        first = last
     return found
 
 

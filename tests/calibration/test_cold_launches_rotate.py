@@ -28,6 +28,7 @@ from calibration.traffic import footprint_bytes
 from calibration.verify import verify
 from kernels.guard import Span, Verdict
 from kernels.recipes import recipe
+from kernels.reference import answer
 from tests.calibration.swept import Gpu, calibrated
 from tests.made import H200
 
@@ -169,7 +170,9 @@ def test_pairs_hold_equal_inputs_in_places_of_their_own(host: Bench) -> None:
 
 
 def judged(bench: Bench, used: Buffers, kernel: HostKernel) -> dict[str, Any]:
-    check, _ = measuring._check(bench, recipe(ORIGINAL), cast(Any, kernel), used, None)
+    x, _ = used.first
+    truth = measuring.Truth(x.body.copy(), answer(np, "prefix.sum", x.values()))
+    check, _ = measuring._check(bench, recipe(ORIGINAL), cast(Any, kernel), used, truth)
     return check
 
 

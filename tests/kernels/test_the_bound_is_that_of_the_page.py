@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernels.dtypes import STORAGE, Storage
 from kernels.errors import KernelError
 from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
-from kernels.reference import BLOCK_ELEMENTS, chain, compare, half_ulp, reference
+from kernels.reference import BLOCK_ELEMENTS, answer, chain, compare, half_ulp, reference
 from tests.kernels.orders import cub_order, fp32, original_order
 
 # NumPy warns where an infinity meets its opposite; that it does is part of what is compared.
@@ -214,6 +214,7 @@ def test_rows_are_compared_in_blocks_without_losing_one(monkeypatch: pytest.Monk
         wrong[row, -1] += 1
         found = compare(np, FORM, CUB128, "float32", x, wrong)
         assert (found.elements, found.bad_finite) == (37 * 16, 1)
+        assert answer(np, FORM, x).compare(np, CUB128, "float32", wrong) == found, "a reference made once says the same"
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
