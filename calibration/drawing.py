@@ -54,13 +54,23 @@ class Limits:
         return min(self.max_elements // margin // rows, self.memory_bytes // (BUFFERS * row_bytes))
 
 
-def training(op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits) -> tuple[Planned, ...]:
+@frozen
+class Share:
+    """Programs of one family share a fit, and so its training widths: each of `count` takes every so many of them."""
+
+    place: int = 0
+    count: int = 1
+
+
+def training(
+    op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, share: Share = Share()
+) -> tuple[Planned, ...]:
     """Return the training geometries of an op, dtype by dtype."""
     reserved = {planned.key for planned in _named(op, grid, limits)}
     return tuple(
         planned
         for turn, dtype in enumerate(dtypes)
-        for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved)
+        for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved, share)
     )
 
 
@@ -73,10 +83,11 @@ def _training(
     seed: int,
     limits: Limits,
     reserved: set[Key],
+    share: Share,
 ) -> Iterator[Planned]:
     """Spread the picks of every width over the row counts used least so far; add the corners of the domain."""
     used: dict[int, int] = dict.fromkeys(grid.training_rows(limits.sm_count), 0)
-    for place, width in enumerate(reversed(grid.widths)):
+    for place, width in enumerate(tuple(reversed(grid.widths))[share.place :: share.count]):
         possible = [
             r for r in used if limits.fits(program_of(op, dtype), r, width) and (op, dtype, r, width) not in reserved
         ]
@@ -97,9 +108,12 @@ def _training(
 def inventory(
     op: str, dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, trained: Iterable[Planned]
 ) -> tuple[Planned, ...]:
-    """Return the inventory of an op: the named geometries, then every element stratum alike; peers where they join."""
+    """Return the inventory of an op: the named geometries, then every element stratum alike; peers where they join.
+
+    No geometry that any program of the family is trained on is among them.
+    """
     named = tuple(_named(op, grid, limits))
-    taken = {planned.key for planned in (*trained, *named)}
+    taken = {(op, planned.dtype, planned.rows, planned.width) for planned in (*trained, *named)}
     drawn = tuple((_balanced if grid.balanced else _in_turn)(op, dtypes, grid, seed, limits, taken))
     return (*named, *_with_peers(drawn, grid.peers, seed))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import fields, frozen
 
-from calibration.drawing import Limits, inventory, training
+from calibration.drawing import Limits, Share, inventory, training
 from calibration.errors import PlanError
 from calibration.planned import Planned
 from calibration.rotation import judge_regime
@@ -115,15 +115,20 @@ def draw_plan(
     """
     judge_regime(regime)
     limits = Limits(target.sm_count, target.l2_bytes, memory_bytes, max_elements, regime)
-    fitted: list[Planned] = []
-    judged: list[Planned] = []
-    for op in ops:
-        grid = _grid(family_of(form_of(program_of(op, dtypes[0]))), inventory_name)
-        of_op = training(op, dtypes, grid, seed, limits)
+    families = {op: family_of(form_of(program_of(op, dtypes[0]))) for op in ops}
+    grids = {family: _grid(family, inventory_name) for family in families.values()}
+    fitted: dict[str, list[Planned]] = {family: [] for family in grids}
+    for op, family in families.items():
+        together = [other for other in ops if families[other] == family]
+        share = Share(together.index(op), len(together))
+        of_op = training(op, dtypes, grids[family], seed, limits, share)
         if not of_op:
             raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
-        fitted += of_op
-        judged += inventory(op, dtypes, grid, seed if inventory_seed is None else inventory_seed, limits, of_op)
+        fitted[family] += of_op
+    judged: list[Planned] = []
+    for op, family in families.items():
+        drawn_by = seed if inventory_seed is None else inventory_seed
+        judged += inventory(op, dtypes, grids[family], drawn_by, limits, fitted[family])
     return Plan(
         ops=tuple(ops),
         dtypes=tuple(dtypes),
@@ -132,7 +137,7 @@ def draw_plan(
         sm_count=target.sm_count,
         memory_bytes=memory_bytes,
         max_elements=max_elements,
-        training=tuple(fitted),
+        training=tuple(planned for family in fitted.values() for planned in family),
         validation=tuple(judged),
         inventory=inventory_name,
         inventory_seed=inventory_seed,

@@ -182,3 +182,20 @@ def test_measuring_an_op_is_estimated_within_its_budget() -> None:
     assert f"2 runs of {len(plan.validation)}" in str(told)
     more = evolve(plan, training=plan.training * 2)
     assert estimate(more, peers=True).measuring_s > told.measuring_s
+
+
+def test_programs_of_one_family_share_its_training_and_are_judged_outside_it() -> None:
+    """Each takes widths of its own, so that a held-out geometry is held out for the whole family."""
+    ops = ("sum", "max", "mean")
+    alone = drawn("sum", 3)
+    together = draw_plan(ops, 3, H200, 64 * GIB, inventory_name="wide")
+    widths = {op: {p.width for p in together.training if p.op == op} for op in ops}
+    assert set.union(*widths.values()) == {p.width for p in alone.training}
+    assert sum(map(len, widths.values())) == len(set.union(*widths.values()))
+    assert len(together.training) < 1.2 * len(alone.training)
+    trained = {(p.dtype, p.rows, p.width) for p in together.training}
+    for op in ops:
+        judged = [(p.dtype, p.rows, p.width) for p in together.validation if p.op == op]
+        assert len(judged) >= 150
+        assert not trained & set(judged)
+        assert {p.dtype for p in together.training if p.op == op} == set(STORAGE)
