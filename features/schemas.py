@@ -6,7 +6,7 @@ from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from features.schemas_reduce import REDUCE_1
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 from kernels.reductions import SHORT
-from kernels.scans import FLAT
+from kernels.scans import ANY, FLAT
 
 
 def _one(p: Point) -> Number:
@@ -203,6 +203,8 @@ SCAN_3 = Schema(
 # scan/4 is scan/3 with columns for rows that a launch holds whole, a few lanes a row or many rows a run: no CTA takes
 # more than one step, so what is waited for is one chain of code, and what is worked off are the warps of the busiest
 # SM. Each column is least at one element, so that no small problem lies below what was calibrated.
+# A form of the original by itself has the columns of whole rows and a block of its own, so that `recipe` stays what it
+# is in the earlier schemas: the documented recipes.
 
 
 def _lane_doublings(p: Point) -> Number:
@@ -264,8 +266,8 @@ _SCAN_HELD = (
 SCAN_4 = Schema(
     id="scan/4",
     family="prefix.sum",
-    roles={**SCAN_3.roles, SHORT: _SCAN_HELD, FLAT: _SCAN_HELD},
-    needs_capacity=frozenset({ORIGINAL, RECIPE, SHORT, FLAT}),
+    roles={**SCAN_3.roles, ANY: _SCAN_2, SHORT: _SCAN_HELD, FLAT: _SCAN_HELD},
+    needs_capacity=frozenset({ORIGINAL, RECIPE, ANY, SHORT, FLAT}),
 )
 
 # In the order of publication.

@@ -46,8 +46,9 @@ class Recipe:
     ----------
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
-    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `split` where
-        several CTAs share a row, `short` where lanes hold a row, `flat` where a CTA takes rows as one run.
+    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` for
+        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row,
+        `flat` where a CTA takes rows as one run.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row. A flat

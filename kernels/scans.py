@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Number = Any  # an int, or a NumPy array of them
 
-FLAT = "flat"
+ANY, FLAT = "any", "flat"
 # A run that begins past a 16-byte boundary is cut at that boundary: up to this many elements before it are masked.
 BEFORE_RUN = 7
 # A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most.
@@ -48,7 +48,7 @@ class Way:
 def _any(name: str, threads: int, warps: int, phases: int = 1) -> Way:
     return Way(
         name,
-        "recipe",
+        ANY,
         "scan_any.cu",
         threads,
         threads // (32 * warps),

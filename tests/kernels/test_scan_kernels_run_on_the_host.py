@@ -118,9 +118,9 @@ def test_nothing_leaks_from_row_to_row_and_whole_numbers_are_exact(row: Recipe) 
 def test_additions_are_in_the_order_of_the_model(row: Recipe, offset: int) -> None:
     """So the chains that are checked against the models are those of the kernels. FP32 shows every rounding."""
     layout, count = (0, 0, offset, 0), 0
-    for rows, width in SHAPES:
-        taken = rows_per_program(row, rows, width)
-        if taken * row.threads > MOST_THREADS or not is_legal(row, "float32", taken, width, layout):
+    for _, width in SHAPES:
+        taken = rows_per_program(row, 1, width)
+        if not is_legal(row, "float32", taken, width, layout):
             continue
         values = RNG.uniform(-1, 1, (taken, width)).astype(np.float32)
         _, got = ran(row, "float32", values, layout)
