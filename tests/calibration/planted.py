@@ -51,7 +51,7 @@ _WHOLE_ROWS = {
     "far_batch_steps": 0.34,
     "warps_issued": 0.01,
     "warp_totals": 0.00024,
-    "masked_lanes": 0.00003,
+    "masked_lanes": 0.00006,
 }
 _HELD = {
     "constant": 1.1,
@@ -67,7 +67,7 @@ _HELD = {
 PLANTED: dict[str, dict[str, float]] = {
     ORIGINAL: {**_WHOLE_ROWS, "constant": 1.4, "batches": 2.0, "batch_steps": 0.1, "warps_issued": 0.02},
     RECIPE: _WHOLE_ROWS,
-    ANY: {**_WHOLE_ROWS, "constant": 1.3, "batches": 0.5},
+    ANY: {**_WHOLE_ROWS, "constant": 1.6, "batches": 2.2, "batch_steps": 0.12, "warps_issued": 0.022},
     SHORT: _HELD,
     FLAT: {**_HELD, "batches": 0.4},
     SPLIT: {
