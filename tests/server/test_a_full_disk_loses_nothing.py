@@ -21,7 +21,7 @@ def question(rows: int) -> dict[str, object]:
 def test_a_full_disk_is_a_507_and_recovers(small_disk: Path) -> None:
     """Known answers go on; after space was freed, so do new ones, and the chain is whole."""
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(300_000))
+    ballast.write_bytes(bytes(600_000))
     settings = fresh(small_disk)
     with serving(settings) as client:
         stored, rows = {}, 0
