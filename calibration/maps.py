@@ -33,6 +33,8 @@ KEPT, OUTSIDE = "#d4d4d4", "#f4f4f4"
 PALETTE = (
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#332288"),
     *("#117733", "#aa4499", "#88ccee", "#882255", "#ddcc77", "#44aa99", "#661100", "#6699cc"),
+    *("#999933", "#cc6677", "#225555", "#bbccee", "#770088", "#ee8866", "#223366", "#bbcc33"),
+    *("#663333", "#99ddff", "#aaaa00", "#ffaabb"),
 )
 # The most regret of each colour, and above the last the one after.
 REGRETS = ((1.01, "#1a9850"), (1.02, "#91cf60"), (1.05, "#d9ef8b"), (1.08, "#fee08b"), (1.25, "#fc8d59"))

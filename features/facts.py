@@ -35,7 +35,8 @@ class WorkFacts:
     elementwise, transcendental : functions applied, over the whole workload.
     storage_bytes, compute_bytes : of one element, apart; they are never added up.
     contiguous_stride, tile_axes : elements between neighbours of a row; the axes that a program tiles.
-    rows_tail, columns_tail : rows of the last program, and elements of a row's last step, that are masked; 0 if none.
+    rows_tail, columns_tail : rows of the last program, and elements of the last step of a row or a run of rows,
+        that are masked; 0 if none.
     masked_share : padded elements that are no valid ones, over padded elements.
     loads_per_element, stores_per_result : of each element of x, and of each of the result.
     operands_disjoint : whether x and the result are proved apart by the launch's guard before the recipe runs.
@@ -64,8 +65,9 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
     """Return the facts of a recipe for one workload or many, none of which is empty."""
     through = spread(recipe, work.rows, work.width, sm_count)
     step = through.lanes * lane_elements(recipe, storage(work.dtype).bytes) * through.phases * through.parts
-    steps, groups = -(-work.width // step), -(-work.rows // through.rows_per_cta)
-    valid, padded = work.rows * work.width, groups * through.rows_per_cta * steps * step
+    run = work.width * through.run_rows
+    steps, groups = -(-run // step), -(-work.rows // through.rows_per_cta)
+    valid, padded = work.rows * work.width, groups * (through.rows_per_cta // through.run_rows) * steps * step
     collective, row_maps, result_maps = _parts(work.program)
     results = work.rows * out_width(recipe.form, work.width)
     return WorkFacts(
@@ -81,7 +83,7 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
         contiguous_stride=1,
         tile_axes=("row", "element"),
         rows_tail=groups * through.rows_per_cta - work.rows,
-        columns_tail=steps * step - work.width,
+        columns_tail=steps * step - run,
         masked_share=(padded - valid) / (padded + (padded == 0)),
         loads_per_element=1,
         stores_per_result=1,

@@ -13,6 +13,7 @@ from features.claim import Claim, Condition
 from features.errors import Refused
 from features.program import Cast, Load, Prefix, Program
 from features.proofs_reduce import REDUCE_PROOFS
+from features.proofs_scan import SCAN_PROOFS
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
@@ -170,5 +171,6 @@ PROOFS: dict[str, Proof] = {
     "whole_chunks": whole_chunks,
     "aligned_load": aligned_load,
     "row_parts": row_parts,
+    **SCAN_PROOFS,
     **REDUCE_PROOFS,
 }

@@ -57,10 +57,11 @@ def span(address: int, rows: int, width: int, pitch: int, dtype: str) -> Span:
 
 
 # What a recipe may demand of a tensor: every row on a 16-byte boundary, one span of rows without gaps that starts on
-# one, or nothing.
+# one, rows without gaps wherever they start, or nothing.
 DEMANDS: dict[str, Callable[[Span], bool]] = {
     "rows": lambda span: span.aligned,
     "span": lambda span: span.address % VECTOR_BYTES == 0 and (span.rows <= 1 or span.pitch == span.width),
+    "packed": lambda span: span.rows <= 1 or span.pitch == span.width,
     "any": lambda span: True,
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from kernels import reductions
+from kernels import reductions, scans
 from kernels.guard import VECTOR_BYTES
 from kernels.recipes import TEMPLATES, Number, Recipe, split_parts
 
@@ -27,13 +27,14 @@ class LaunchShape:
 @frozen(eq=False)
 class Spread:
     """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
-    CTA, and CTAs a row. Whole numbers, or arrays of them.
+    CTA, and CTAs a row. `run_rows` rows are taken as if they were one. Whole numbers, or arrays of them.
     """
 
     lanes: Number
     phases: Number
     rows_per_cta: Number
     parts: Number = 1
+    run_rows: Number = 1
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -56,7 +57,7 @@ def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread
 def rows_per_program(recipe: Recipe, rows: Number, width: Number) -> Number:
     """Return the rows that one CTA of a recipe takes at a time, whatever the GPU."""
     by_shape = _ROWS_BY_SHAPE.get(recipe.template)
-    return recipe.rows_per_cta if by_shape is None else by_shape(rows, width)
+    return recipe.rows_per_cta if by_shape is None else by_shape(recipe, rows, width)
 
 
 def lane_elements(recipe: Recipe, element_bytes: int) -> int:
@@ -112,6 +113,16 @@ def _split_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchS
     return LaunchShape(rows * parts, recipe.threads, (parts,), (1 + rows * parts) * WORD_BYTES)
 
 
+def _flat_scan(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    at_once = scans.run_rows(recipe, width)
+    return LaunchShape(-(-rows // at_once), recipe.threads, (at_once,))
+
+
+def _flat_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    at_once = scans.run_rows(recipe, width)
+    return Spread(recipe.threads, recipe.phases, at_once, 1, at_once)
+
+
 def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
     _, _, rows_per_cta = reductions.original_spread(rows, width)
     form = reductions.original_form(rows, width)
@@ -136,13 +147,18 @@ def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: 
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,
+    "scan_flat.cu": _flat_scan,
     "reduce_original.cu": _original_reduce,
     "reduce_split.cu": _split_reduce,
 }
-_ROWS_BY_SHAPE: dict[str, Callable[[Number, Number], Number]] = {"reduce_original.cu": reductions.original_rows}
+_ROWS_BY_SHAPE: dict[str, Callable[[Recipe, Number, Number], Number]] = {
+    "scan_flat.cu": lambda recipe, rows, width: scans.run_rows(recipe, width),
+    "reduce_original.cu": lambda recipe, rows, width: reductions.original_rows(rows, width),
+}
 _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_original.cu": _original_scan_spread,
     "scan_split.cu": _split_scan_spread,
+    "scan_flat.cu": _flat_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

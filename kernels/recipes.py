@@ -8,10 +8,11 @@ from typing import Any
 
 from attrs import Factory, field, frozen
 
-from kernels import reductions
+from kernels import reductions, scans
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
 from kernels.reductions import ARRANGEMENTS, ORIGINAL_FORMS, REDUCTIONS, Arrangement, Reduction
+from kernels.scans import WAYS, Way
 
 Number = Any  # an int, or a NumPy array of them
 ORIGINAL = "original"
@@ -45,11 +46,13 @@ class Recipe:
     ----------
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
-    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, or `split`
-        where several CTAs share a row.
+    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` for
+        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row,
+        `flat` where a CTA takes rows as one run.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
-    rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row.
+    rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row. A flat
+        recipe's CTA works on as many whole rows as fit it, one at least.
     proofs : names of the proofs that make it legal, in the order in which they are tried.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
     phases : chunks of threads x items elements that share one block scan; vectors that a reduction asks for together.
@@ -116,6 +119,12 @@ def _original_scan_chain(recipe: Recipe, width: int) -> int:
     return recipe.items + 4 + recipe.threads // 32 + chunks + 3
 
 
+def _any_scan_chain(recipe: Recipe, width: int) -> int:
+    """As a block scan of the warps of a row, which may begin up to a vector less one element after a boundary."""
+    lanes = recipe.threads // recipe.rows_per_cta
+    return recipe.items + 4 + lanes // 32 + -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + 3
+
+
 def _lanes_chain(lanes: int, phases: int, width: int) -> int:
     """2 in a vector of 4 elements, 1 a vector of a step, 1 a step, 1 for each end's element, 1 a halving of the lanes.
 
@@ -176,6 +185,9 @@ TEMPLATES = {
             "thread, warp and CTA one after the other, and the sums of earlier parts in a fixed order",
             workspace=True,
         ),
+        Template("scan_any.cu", _any_scan_chain, _ONE_CTA),
+        Template("scan_flat.cu", scans.flat_chain, "thread, warp and CTA in turn, from where a row starts"),
+        Template("scan_lanes.cu", scans.lanes_chain, "piece, lanes, warps and pieces, one after the other"),
         Template(
             "reduce_original.cu",
             _original_reduce_chain,
@@ -229,6 +241,23 @@ def _scan_split(threads: int, phases: int) -> Recipe:
     )
 
 
+def _scan_way(way: Way) -> Recipe:
+    return Recipe(
+        id=f"scan.{way.name}",
+        form="prefix.sum",
+        role=way.role,
+        template=way.template,
+        threads=way.threads,
+        items=way.items,
+        rows_per_cta=way.rows_per_cta,
+        proofs=way.proofs,
+        numerics="reordered",
+        phases=way.phases,
+        alignment=way.alignment,
+        constants=way.constants,
+    )
+
+
 def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
     return Recipe(
         id=f"{reduction.op}.{way.name}",
@@ -263,6 +292,7 @@ RECIPES: tuple[Recipe, ...] = (
     ),
     *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),
     *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
+    *map(_scan_way, WAYS),
     *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if r.variety >= a.rarest),
 )
 

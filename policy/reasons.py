@@ -92,8 +92,9 @@ REASONS: dict[str, Reason] = {
         Reason(
             "width_too_small",
             _R,
-            "The width is less than one chunk of the recipe, or no more than one part where CTAs share a row.",
-            "Use a recipe with a smaller chunk or part.",
+            "The width is less than one chunk of the recipe, no more than one part where CTAs share a row, or would "
+            "leave most of a row's threads idle.",
+            "Use a recipe with a smaller chunk or part, or fewer threads a row.",
         ),
         Reason(
             "too_many_parts",

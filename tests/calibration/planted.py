@@ -27,6 +27,8 @@ from features.workload import Workload
 from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
+from kernels.reductions import SHORT
+from kernels.scans import ANY, FLAT
 from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
@@ -49,11 +51,25 @@ _WHOLE_ROWS = {
     "far_batch_steps": 0.34,
     "warps_issued": 0.01,
     "warp_totals": 0.00024,
-    "masked_lanes": 0.00003,
+    "masked_lanes": 0.00006,
+}
+_HELD = {
+    "constant": 1.1,
+    "traffic": 24.0,
+    "far_traffic": 6.0,
+    "batches": 0.2,
+    "batch_elements": 0.01,
+    "batch_stages": 0.02,
+    "busiest_elements": 0.002,
+    "busiest_loads": 0.003,
+    "busiest_stages": 0.004,
 }
 PLANTED: dict[str, dict[str, float]] = {
     ORIGINAL: {**_WHOLE_ROWS, "constant": 1.4, "batches": 2.0, "batch_steps": 0.1, "warps_issued": 0.02},
     RECIPE: _WHOLE_ROWS,
+    ANY: {**_WHOLE_ROWS, "constant": 1.6, "batches": 2.2, "batch_steps": 0.12, "warps_issued": 0.022},
+    SHORT: _HELD,
+    FLAT: {**_HELD, "batches": 0.4},
     SPLIT: {
         "constant": 1.5,
         "traffic": 20.0,

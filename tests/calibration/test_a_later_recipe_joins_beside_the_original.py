@@ -208,7 +208,7 @@ def test_peers_that_were_left_out_join_with_the_pick(tmp_path: Path) -> None:
 
 def test_a_budget_that_ends_leaves_what_was_measured_to_the_next_call(tmp_path: Path) -> None:
     begun = Gpu()
-    with pytest.raises(OutOfTimeError, match="training has 68 points left at most; run the same command again"):
+    with pytest.raises(OutOfTimeError, match="training has 92 points left at most; run the same command again"):
         calibrated(tmp_path, begun, budget_s=-1.0)
     packet = calibrated(tmp_path, Gpu())
     assert verify(packet) == ()

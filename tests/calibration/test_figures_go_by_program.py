@@ -156,7 +156,8 @@ def test_what_is_beyond_its_goal_is_bold() -> None:
 def test_every_recipe_has_its_wins_and_losses_on_the_page() -> None:
     records = (*CONTENTS.cohort, *CONTENTS.validation_records)
     fared = {row.recipe: row for row in contest(records, OUTCOMES)}
-    assert set(fared) == {row.id for row in RECIPES if row.form == "prefix.sum"}
+    assert set(fared) == {m.name for record in records for m in record.recipes()}
+    assert {row.role for row in RECIPES if row.id in fared} == {row.role for row in RECIPES if row.form == "prefix.sum"}
     original = fared[original_of("prefix.sum").id]
     assert (original.timed, original.beats, original.loses) == (len(records), 0, 0)
     assert original.over_original == (1.0, 1.0, 1.0)

@@ -59,6 +59,19 @@ def test_a_split_shares_a_row() -> None:
     assert (found.programs, found.collective_elements, found.columns_tail) == (128, 2**13, 2**20)
 
 
+def test_rows_in_one_run_pad_the_run_and_not_each_row() -> None:
+    """30 rows of 33 are 990 of the 1024 elements of 128 threads; a hundred rows are four runs, the last one of ten."""
+    found = of("scan", 100, 33, "float16", "flat128")
+    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (4, 4 * 1024, 34, 20)
+    assert found.collective_elements == 990
+
+
+def test_lanes_that_hold_a_row_pad_it() -> None:
+    """Four rows a CTA, 32 lanes of 8 elements each: nine rows of 200 are three CTAs and twelve times 256."""
+    found = of("scan", 9, 200, "float32", "lanes32x8")
+    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (3, 12 * 256, 56, 3)
+
+
 def test_the_original_does_not_know_its_operands_apart() -> None:
     assert not of("max", 4, 64, "float16", "original").operands_disjoint
 

@@ -22,13 +22,14 @@ from kernels.compile import cache_folder
 from kernels.compile_all import compile_all
 from kernels.dtypes import storage
 from kernels.execute import Prepared
-from kernels.guard import Verdict, span
+from kernels.guard import Verdict, judge, span
 from kernels.recipes import RECIPES, Recipe, original_of
 from kernels.reference import compare
 from tests.gpu.reductions import EVERY, workload_of
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
+    FURTHER,
     ORIGINAL,
     POISON,
     SCANS,
@@ -39,10 +40,29 @@ from tests.gpu.tensors import (
     host_values,
     prepared,
     whole_width,
+    widths_taken,
 )
 
 # Every form of the original's kernel, below and past a chunk, with few and with several rows a CTA.
 SHAPES = ((5, 7), (40, 33), (9, 256), (3, 300), (9, 512), (3, 700), (2, 1500), (2, 2304), (2, 2600), (1, 5000))
+# What the further ways of scans take: some lanes a row, whole and cut vectors, runs of rows, a few steps and one.
+FURTHER_SHAPES = (
+    *(
+        (1, 1),
+        (300, 2),
+        (40, 7),
+        (70, 16),
+        (40, 24),
+        (21, 31),
+        (9, 64),
+        (19, 128),
+        (5, 200),
+        (5, 256),
+        (3, 512),
+        (3, 513),
+    ),
+    *((3, 1000), (3, 1009), (2, 1024), (2, 2033), (1, 5000), (2, 9001)),
+)
 OFFSETS = ((0, 0, 0), (1, 3, 0), (3, 3, 1), (7, 0, 3))
 RNG = np.random.default_rng(3)
 
@@ -139,6 +159,12 @@ def every_case(checks: Checks, dtype: str) -> None:
             for x_offset, y_offset, gap in OFFSETS:
                 x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
                 checks.run(recipe, x, y, Verdict.RECIPE)
+    every_further_way(checks, dtype)
+    every_fallback(checks, dtype)
+
+
+def every_fallback(checks: Checks, dtype: str) -> None:
+    """Run each recipe in place, on buffers that overlap, and on buffers apart; plainly and from a graph."""
     for recipe in SCANS:
         width = whole_width(recipe)
         room = allocated(dtype, 4, width)
@@ -150,6 +176,17 @@ def every_case(checks: Checks, dtype: str) -> None:
             go(recipe, x, shifted, Verdict.OVERLAP)
             go(recipe, shifted, x, Verdict.OVERLAP)
             go(recipe, x, allocated(dtype, 3, width), Verdict.RECIPE)
+
+
+def every_further_way(checks: Checks, dtype: str) -> None:
+    """Run them on every base and pitch; where those are not theirs, the original."""
+    for recipe in FURTHER:
+        for rows, width in FURTHER_SHAPES:
+            if not widths_taken(recipe, (width,)):
+                continue
+            for x_offset, y_offset, gap in OFFSETS:
+                x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
+                checks.run(recipe, x, y, judge(x.span, y.span, recipe.alignment))
 
 
 # Every form of the reductions' original, masked and whole steps of each recipe, last CTAs short of rows, and splits.

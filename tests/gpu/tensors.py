@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +12,17 @@ from attrs import frozen
 from cupy.lib.stride_tricks import as_strided
 
 from calibration.inputs import uniform
+from features.program import program_of
+from features.proof import Proved, prove
+from features.workload import Workload
 from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
 from kernels.recipes import RECIPE, SPLIT, Recipe, original_of, recipes_of
-from kernels.reductions import out_width
+from kernels.reductions import SHORT, out_width
 from kernels.reference import Comparison, compare
+from kernels.scans import FLAT, run_elements, step_elements
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
@@ -26,6 +31,7 @@ SCANS = recipes_of(FORM)
 OTHERS = SCANS[1:]
 SPLITS = tuple(row for row in OTHERS if row.role == SPLIT)
 CUBS = tuple(row for row in OTHERS if row.role == RECIPE)
+FURTHER = tuple(row for row in OTHERS if row.role not in (RECIPE, SPLIT))
 GUARD_BYTES = 256
 POISON = 0xFF  # every storage dtype reads it as NaN
 Kernels = dict[tuple[str, str], Kernel]
@@ -137,8 +143,23 @@ def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:
-    """Return a width that every recipe takes: some whole steps of the recipe's CTA."""
-    return times * recipe.threads * recipe.items * recipe.phases
+    """Return a width that a recipe takes: some whole steps of its CTA, or the most it holds of whole vectors."""
+    if recipe.role == SHORT:
+        return step_elements(recipe)
+    if recipe.role == FLAT:
+        return run_elements(recipe.threads, recipe.items) // 8 * 8
+    return times * recipe.threads // recipe.rows_per_cta * recipe.items * recipe.phases
+
+
+def widths_taken(recipe: Recipe, widths: Iterable[int]) -> tuple[int, ...]:
+    """Return those widths at which a recipe is proved for rows without gaps on a boundary."""
+    return tuple(n for n in widths if is_proved(recipe, "float16", 3, n, n) and is_proved(recipe, "float32", 3, n, n))
+
+
+def is_proved(recipe: Recipe, dtype: str, rows: int, width: int, pitch: int, alignment_bytes: int = 16) -> bool:
+    """Tell whether a scan of rows in memory may run by a recipe."""
+    work = Workload(program_of("scan", dtype), rows, width, pitch, alignment_bytes)
+    return isinstance(prove(work, recipe), Proved)
 
 
 def run(ready: Prepared, x: Tensor, y: Tensor) -> Verdict:

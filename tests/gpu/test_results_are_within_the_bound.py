@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import cupy
 import pytest
 
+from kernels.guard import Verdict, judge
 from kernels.recipes import Recipe
+from kernels.scans import FLAT
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
+    FURTHER,
     ORIGINAL,
     SCANS,
     SPLITS,
@@ -18,6 +23,7 @@ from tests.gpu.tensors import (
     prepared,
     random,
     whole_width,
+    widths_taken,
 )
 
 ROWS = (1, 2, 3, 17, 64, 127, 131, 132, 133, 300, 1024)
@@ -28,9 +34,11 @@ WIDTHS = (
 MOST_ELEMENTS = 2**24
 
 
-def check_every_row_count(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str, width: int) -> None:
-    """Check fresh inputs at every row count of ROWS that is not too large."""
-    for seed, rows in enumerate(ROWS):
+def check_every_row_count(
+    kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str, width: int, counts: tuple[int, ...] = ROWS
+) -> None:
+    """Check fresh inputs at every row count that is not too large."""
+    for seed, rows in enumerate(counts):
         if rows * width <= MOST_ELEMENTS:
             x = random(dtype, rows, width, seed=seed)
             check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
@@ -85,6 +93,47 @@ def test_split_rows_take_any_base_and_any_pitch(kernels: Kernels, sm_count: int,
                 check(ready, x, blank(dtype, rows, width, offset=y_offset, pitch=width + y_gap))
 
 
+FURTHER_WIDTHS = (
+    *(1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 24, 31, 32, 33, 63, 64, 65, 100, 120, 127, 128, 129, 200, 248, 255, 256, 257),
+    *(340, 504, 511, 512, 513, 520, 1000, 1009, 1010, 1016, 1017, 1018, 1024, 1025, 2033, 2034, 2041, 2048, 2050),
+    *(2304, 3584, 4097, 5000, 8192, 10001, 16384, 20001, 50257, 131072, 151936),
+)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", FURTHER, ids=lambda row: row.id)
+def test_further_ways_are_right_at_every_width_that_they_take(
+    kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
+) -> None:
+    widths = widths_taken(recipe, FURTHER_WIDTHS)
+    assert widths
+    for width in widths:
+        check_every_row_count(kernels, sm_count, recipe, dtype, width, (1, 17, 133, 1024))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("recipe", FURTHER, ids=lambda row: row.id)
+def test_further_ways_take_the_bases_and_pitches_that_they_say(
+    kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
+) -> None:
+    """Any, rows without gaps wherever they start, or whole vectors; on what they do not take the original runs."""
+    ran: Counter[Verdict] = Counter()
+    widest = whole_width(recipe)
+    layouts = [(1, widest, 0, 0), (3, widest, 1, 0), (70, widest - 8, 0, 0), (5, widest, 8, 16)]
+    layouts = [layout for layout in layouts if widths_taken(recipe, (layout[1],))]
+    for offset in range(9):
+        for rows, width, x_gap, y_gap in layouts:
+            ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
+            for y_offset in sorted({0, offset, (offset + 3) % 9}):
+                x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + x_gap)
+                y = blank(dtype, rows, width, offset=y_offset, pitch=width + y_gap)
+                expected = judge(x.span, y.span, recipe.alignment)
+                check(ready, x, y, expected)
+                ran[expected] += 1
+    assert ran[Verdict.RECIPE] > 0
+    assert (ran[Verdict.MISALIGNED] > 0) is (recipe.alignment != ("any", "any"))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("offset", range(9))
 def test_the_original_takes_any_base_and_any_pitch(kernels: Kernels, sm_count: int, dtype: str, offset: int) -> None:
@@ -111,12 +160,16 @@ def test_the_original_takes_odd_pitches_with_many_rows(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("rows", "width"), [(1_000_000, 1), (1_000_000, 127), (1, 1_048_576), (1, 1_048_575)])
+@pytest.mark.parametrize(
+    ("rows", "width"),
+    [*((1_000_000, width) for width in (1, 3, 7, 16, 33, 127)), (65_537, 128), (1, 1_048_576), (1, 1_048_575)],
+)
 def test_very_many_rows_and_very_long_ones_are_right(
     kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int
 ) -> None:
     x = random(dtype, rows, width, seed=1)
-    for recipe in (ORIGINAL, *(SPLITS if rows == 1 else ())):
+    others = SPLITS if rows == 1 else tuple(row for row in FURTHER if widths_taken(row, (width,)))
+    for recipe in (ORIGINAL, *others):
         check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
 
 
@@ -125,7 +178,7 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
     if cupy.cuda.runtime.memGetInfo()[0] < 64 * 2**30:
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
     rows, pitch = 5, 2**29 + 8
-    for recipe in SCANS:
+    for recipe in (row for row in SCANS if row.role != FLAT):  # rows with gaps are none of its
         width = whole_width(recipe)
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import SPLIT, Recipe
+from kernels.recipes import RECIPE, SPLIT, Recipe
 from tests.gpu.tensors import (
     DTYPES,
+    FURTHER,
     ORIGINAL,
     SCANS,
     Kernels,
@@ -24,6 +25,7 @@ from tests.gpu.tensors import (
     prepared,
     run,
     whole_width,
+    widths_taken,
 )
 
 ANY_RECIPE = pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
@@ -61,6 +63,8 @@ def widths_of(recipe: Recipe) -> tuple[int, ...]:
         return (1, 2, 33, 256, 300, 513, 1025, 2305, 8192)
     if recipe.role == SPLIT:
         return (whole_width(recipe), whole_width(recipe, 3) + 5)
+    if recipe.role != RECIPE:
+        return widths_taken(recipe, (1, 2, 4, 24, 33, 64, 120, 200, 256, 300, 512, 513, 1000, 1024, 2305, 8192, 50257))
     return (recipe.threads * recipe.items, 3 * recipe.threads * recipe.items)
 
 
@@ -168,8 +172,10 @@ def test_rows_of_one_element_are_themselves(kernels: Kernels, sm_count: int, dty
 @ANY_DTYPE
 def test_no_row_leaks_into_another(kernels: Kernels, sm_count: int, dtype: str) -> None:
     """Several short rows share a CTA: a NaN or an infinity in one leaves its neighbours alone."""
-    for width in (1, 3, 31, 100, 256, 300, 513):
+    for width in (1, 3, 8, 24, 31, 64, 100, 128, 256, 300, 513, 1000, 1024):
         values = RNG.integers(-4, 5, (300, width)).astype(np.float64)
         values[::7, width // 2] = np.nan
         values[3::7, width // 3] = np.inf
-        exact(kernels, sm_count, ORIGINAL, dtype, values)
+        for recipe in (ORIGINAL, *FURTHER):
+            if recipe is ORIGINAL or widths_taken(recipe, (width,)):
+                exact(kernels, sm_count, recipe, dtype, values)

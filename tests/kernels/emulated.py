@@ -1,4 +1,4 @@
-"""Reduction kernels on the host: their own source, compiled with a stand-in for CUDA, on tensors between fences.
+"""Kernels on the host: their own source, compiled with a stand-in for CUDA, on tensors between fences.
 
 A byte read or written outside a tensor is a fault, as is a shuffle or a barrier that a thread misses.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from kernels.dtypes import storage
 from kernels.launch import launch_shape
 from kernels.recipes import Recipe
+from kernels.reductions import REDUCTIONS, out_width
 from kernels.source import device_file, macros
 
 HOST = Path(__file__).parent / "host"
@@ -99,17 +100,19 @@ def run(
     *,
     gap: int = 0,
     offset: int | None = None,
-    spacing: int = 1,
+    spacing: int | None = None,
+    y_offset: int | None = -1,
     seed: int = 0,
     workspace: Any = None,
 ) -> tuple[Any, Any]:
-    """Reduce rows of values and return what was stored of them, and the results, as bits.
+    """Run on rows of values and return what was stored of them, and the results, as bits: a row's, or its one.
 
     Parameters
     ----------
     gap : elements between rows.
     offset : elements from a page's start to the first; None puts the last one at a page's end.
-    spacing : elements from one result to the next.
+    spacing : elements from one row of results to the next; as many as it has when omitted.
+    y_offset : as `offset`, of the results; at the other end of their pages than x when omitted.
     seed : of the order in which CTAs run.
     """
     rows, width = values.shape
@@ -120,7 +123,10 @@ def run(
     padded[:, :width] = given
     elements = (rows - 1) * pitch + width
     x = Fenced(elements * size, None if offset is None else offset * size)
-    y = Fenced(((rows - 1) * spacing + 1) * size, 0 if offset is None else None)
+    results = out_width(recipe.form, width)
+    spacing = results if spacing is None else spacing
+    y_offset = (0 if offset is None else None) if y_offset == -1 else y_offset
+    y = Fenced(((rows - 1) * spacing + results) * size, None if y_offset is None else y_offset * size)
     x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
     y.bytes[:] = UNWRITTEN
     shape = launch_shape(recipe, rows, max(width, 1), 132)
@@ -135,5 +141,6 @@ def run(
     assert not used.any(), "the workspace was not left empty"
     assert np.array_equal(x.bytes, padded.ravel()[:elements].view(np.uint8)), "the input changed"
     out = y.bytes.view(kind)
-    assert (np.delete(out, np.arange(0, out.size, spacing)).view(np.uint8) == UNWRITTEN).all(), "a gap was written"
-    return given, out[::spacing].copy()
+    written = (np.arange(rows)[:, None] * spacing + np.arange(results)).ravel()
+    assert (np.delete(out, written).view(np.uint8) == UNWRITTEN).all(), "a gap was written"
+    return given, out[written] if recipe.form in REDUCTIONS else out[written].reshape(rows, results)

@@ -1,6 +1,6 @@
 """The orders of addition that the scan kernels document, over any numbers: FP32 values, or the depth of a chain.
 
-They follow the comments at the head of `kernels/device/scan_original.cu`, `scan_cub.cu` and `scan_split.cu`.
+They follow the comments at the head of `kernels/device/scan_*.cu`.
 """
 
 from __future__ import annotations
@@ -76,6 +76,65 @@ def split_order(x: Any, add: Add, warps: int, items: int, phases: int, offset: i
         earlier = _sum_earlier([one[-1] for one in alone[:number]], add, warps)
         done.append(scanned if number == 0 else add(scanned, earlier))
     return np.concatenate(done)[offset : offset + x.size]
+
+
+def flat_order(x: Any, add: Add, warps: int, items: int, offset: int = 0) -> Any:
+    """Scan rows that a CTA of `warps` warps takes as one run, its first element `offset` past a vector boundary."""
+    run = np.zeros(warps * LANES * items, x.dtype)
+    run[offset : offset + x.size] = x.ravel()
+    starts = np.zeros(run.size, bool)
+    starts[offset :: x.shape[1]] = True
+    value, start = run.reshape(-1, items), starts.reshape(-1, items)
+    sums, cuts = np.zeros(len(value), x.dtype), np.zeros(len(value), bool)
+    for item in range(items):
+        sums = np.where(start[:, item], value[:, item], add(sums, value[:, item]))
+        cuts = cuts | start[:, item]
+        value[:, item] = sums
+    for distance in (1, 2, 4, 8, 16):
+        below = np.roll(sums, distance), np.roll(cuts, distance)
+        joined = _joined(add, *below, sums, cuts)
+        takes = np.arange(len(value)) % LANES >= distance
+        sums, cuts = np.where(takes, joined[0], sums), np.where(takes, joined[1], cuts)
+    zero, nothing = x.dtype.type(0), np.False_
+    earlier, before = (zero, nothing), []
+    for first in range(0, len(value), LANES):
+        before += [_joined(add, *earlier, zero, nothing)[0]]
+        before += [_joined(add, *earlier, sums[t], cuts[t])[0] for t in range(first, first + LANES - 1)]
+        earlier = _joined(add, *earlier, sums[first + LANES - 1], cuts[first + LANES - 1])
+    carried = add(value, np.array(before, x.dtype)[:, None])
+    scanned = np.where(np.cumsum(start, axis=1) == 0, carried, value).ravel()
+    return scanned[offset : offset + x.size].reshape(x.shape)
+
+
+def _joined(add: Add, sum_before: Any, cut_before: Any, total: Any, cut: Any) -> tuple[Any, Any]:
+    """Return what a run makes of the sum since the last row start, and whether there was one."""
+    return np.where(cut, total, add(sum_before, total)), cut | cut_before
+
+
+def lanes_order(x: Any, add: Add, lanes: int, piece: int, pieces: int) -> Any:
+    """Scan a row that `lanes` lanes hold in pieces: each a lane's, those of all lanes side by side."""
+    value = np.zeros(lanes * piece * pieces, x.dtype)
+    value[: x.size] = x
+    value = value.reshape(pieces, lanes, piece)
+    for item in range(1, piece):
+        value[:, :, item] = add(value[:, :, item], value[:, :, item - 1])
+    if lanes == 1:
+        return value.ravel()[: x.size]
+    group = min(lanes, LANES)
+    total = value[:, :, -1].reshape(pieces, -1, group).copy()
+    distance = 1
+    while distance < group:
+        total[..., distance:] = add(total[..., distance:], total[..., :-distance].copy())
+        distance *= 2
+    before = np.zeros_like(total)
+    before[..., 1:] = total[..., :-1]
+    carry = x.dtype.type(0)
+    for p in range(pieces):
+        for warp in range(lanes // group):
+            if lanes > LANES or p > 0:
+                before[p, warp] = add(before[p, warp], carry)
+            carry = add(carry, total[p, warp, -1])
+    return add(value, before.reshape(pieces, lanes)[:, :, None]).ravel()[: x.size]
 
 
 def _sum_earlier(totals: list[Any], add: Add, warps: int) -> Any:

@@ -85,5 +85,16 @@ def test_cases_that_people_meet() -> None:
     assert judge(evolve(x, rows=1, pitch=1025), evolve(beside, rows=1)) is Verdict.RECIPE
 
 
+@given(pairs())
+def test_rows_without_gaps_may_start_anywhere(pair: tuple[Span, Span]) -> None:
+    """What a recipe demands that takes rows as one run: every byte from the first to the last is an element's."""
+    x, y = pair
+    if occupied(x) & occupied(y):
+        return
+    elements = [s.rows * s.width * s.element_bytes == len(occupied(s)) for s in pair]
+    expected = Verdict.RECIPE if all(elements) else Verdict.MISALIGNED
+    assert judge(x, y, ("packed", "packed")) is expected or 0 in (x.rows, x.width)
+
+
 def test_a_span_knows_its_elements_size() -> None:
     assert [span(0, 1, 1, 1, dtype).bytes for dtype in STORAGE] == [2, 2, 4]

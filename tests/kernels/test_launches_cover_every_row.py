@@ -14,6 +14,7 @@ from kernels.source import device_file
 
 ORIGINAL_SCAN = recipe("scan.original")
 SPLITS = tuple(row for row in RECIPES if row.template == "scan_split.cu")
+FLATS = tuple(row for row in RECIPES if row.template == "scan_flat.cu")
 ROWS = st.one_of(st.integers(1, 4096), st.integers(1, 2**47))
 WIDTHS = st.one_of(st.integers(1, 8192), st.integers(1, 2**30))
 SMS = st.integers(1, 256)
@@ -53,6 +54,17 @@ def test_the_parts_of_a_split_row_cover_it_whatever_its_offset(rows: int, width:
     assert parts * part >= width + offset, "a part begins up to seven elements before the row"
     assert (parts - 2) * part < width, "at most one part has nothing to do"
     assert shape.workspace_bytes == 8 * (1 + shape.ctas)
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(1, 2041), st.sampled_from(FLATS), st.integers(0, 7))
+def test_a_run_of_rows_fits_its_cta_wherever_it_begins(rows: int, width: int, row: Recipe, offset: int) -> None:
+    shape = launch_shape(row, rows, width, 132)
+    (at_once,) = shape.extra
+    elements = row.threads * row.items
+    assert (shape.ctas - 1) * at_once < rows <= shape.ctas * at_once
+    if width + 7 <= elements:
+        assert offset + at_once * width <= elements
+        assert (at_once + 1) * width + 7 > elements, "no further row would fit"
 
 
 @given(WIDTHS, SMS, st.integers(1, 2**30), st.integers(1, 2**30))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from features.proof import Proved, candidates
 from features.schemas import SCHEMAS
 from features.workload import workload
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPES, Recipe
+from kernels.recipes import ORIGINAL, Recipe
 from kernels.target import Target
 from policy.catalogue import Catalogue, ReceiptSource, recorded
 from policy.profile import Profile, profile_from_document
@@ -90,5 +91,9 @@ def profile_priced_by(schema_id: str, *coefficients: float) -> Profile:
     return profile_from_document(document)
 
 
-ALL_PROVED = (128, 16384)  # rows and width at which every recipe of the form is proved
-SCAN_IDS = [row.id for row in RECIPES if row.form == "prefix.sum" and row.role != ORIGINAL]
+PROVED_AT = (128, 16384)  # rows and width at which every documented recipe is proved, and every one that splits rows
+PROVED_IDS = [
+    row.id
+    for row, proof in candidates(workload("scan", PROVED_AT, "float16"))
+    if isinstance(proof, Proved) and row.role != ORIGINAL
+]

@@ -42,8 +42,9 @@ NARROW = profile_with(
 
 
 SECOND = profile_priced_by("scan/2", 1.7, 21.3, 3.1, 7.7, 0.3, 0.07, 0.011, 0.0003, 0.00007)
+FOURTH = profile_priced_by("scan/4", 1.9, 19.1, 2.3, 0.017, 0.013, 0.007, 0.011, 0.0003, 0.00007)
 THIRD = profile_priced_by("scan/3", 1.9, 19.1, 2.3, 0.0017, 0.13, 0.0007, 0.011, 0.0003, 0.00007)
-UNPROVED = 1501  # a width at which the original alone is proved
+UNPROVED = (2**32, 1)  # more rows than a grid: the original alone is proved
 
 
 def one_by_one(
@@ -65,7 +66,7 @@ def spill(receipt: Any) -> Any:
 @given(
     geometries=GEOMETRIES,
     dtype=st.sampled_from(list(STORAGE)),
-    profile=st.sampled_from([MADE, CLOSE, NARROW, SECOND, THIRD]),
+    profile=st.sampled_from([MADE, CLOSE, NARROW, SECOND, THIRD, FOURTH]),
     receipts=st.sampled_from([None, spill, lambda receipt: None]),
     target=st.sampled_from([H200, H200, H200, evolve(H200, sm_count=114)]),
     alignment=st.sampled_from([16, 16, 4]),
@@ -105,7 +106,7 @@ def test_a_split_of_few_wide_rows_is_chosen_in_a_batch_too() -> None:
 @pytest.mark.parametrize("profile", [profile_with(fits=[]), profile_with(fits=[], receipts=[])])
 def test_a_batch_without_a_fit_keeps_the_original(profile: Profile) -> None:
     """As one request does."""
-    batch = workloads(scan("float16"), [128, 128], [8192, UNPROVED])
+    batch = workloads(scan("float16"), *zip((128, 8192), UNPROVED, strict=True))
     choices = select_batch(batch, H200, profile, recorded(MADE))
     one_by_one(choices, [batch.at(0), batch.at(1)], H200, profile, recorded(MADE))
     assert list(choices.reasons) == ["no_fit", "no_proved_recipe"]
@@ -118,7 +119,7 @@ def test_an_original_of_unknown_capacity_is_kept(capacity: int | None) -> None:
     def source(recipe: Recipe, dtype: str) -> Receipt:
         return made_receipt(recipe, dtype, **({"resident_ctas_per_sm": capacity} if recipe.role == ORIGINAL else {}))
 
-    batch = workloads(scan("float16"), [128, 128], [8192, UNPROVED])
+    batch = workloads(scan("float16"), *zip((128, 8192), UNPROVED, strict=True))
     choices = select_batch(batch, H200, SECOND, source)
     one_by_one(choices, [batch.at(0), batch.at(1)], H200, SECOND, source)
     assert list(choices.reasons) == ["original_unknown", "no_proved_recipe"]

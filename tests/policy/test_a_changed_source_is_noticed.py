@@ -12,7 +12,7 @@ import pytest
 from kernels.recipes import Recipe, recipe
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
-from tests.policy.cases import ALL_PROVED, SCAN_IDS, ask, profile_priced_by
+from tests.policy.cases import PROVED_AT, PROVED_IDS, ask, profile_priced_by
 
 ROOT = Path(__file__).parents[2]
 PROBE = """
@@ -65,8 +65,8 @@ def test_a_recipe_with_one_byte_changed_no_longer_matches_its_receipt(tmp_path: 
         return SourceIdentity(*changed[line]) if row.template == template else now.identity(row, dtype)
 
     catalogue = Catalogue(changed[-1][0], identity)
-    chosen = ask(*ALL_PROVED, catalogue=catalogue, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01))
-    for recipe_id in SCAN_IDS:
+    chosen = ask(*PROVED_AT, catalogue=catalogue, profile=profile_priced_by("scan/4", 0.5, 30.0, 0.01))
+    for recipe_id in PROVED_IDS:
         found = chosen.candidate(recipe_id).excluded
         if recipe(recipe_id).template != template:
             assert found is None

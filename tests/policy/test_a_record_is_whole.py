@@ -12,6 +12,7 @@ from attrs import evolve
 
 from features.schemas import SCHEMAS
 from kernels.identity import canonical_json
+from kernels.recipes import recipes_of
 from policy.selection import Selection
 from tests.made import H200
 from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
@@ -29,7 +30,8 @@ CASES: dict[str, Selection] = {
     "forced": ask(128, 8192, forced="scan.cub128"),
     "great numbers": ask(128, 8192, profile=profile_with(recipe=[1e21, 1e16, 0.0, 0.0], original=[1e22, 0.0, 0.0])),
     "by pitch": ask(4, 1024, strides=(1032, 1), alignment_bytes=64, numerics="any"),
-    "every recipe scored": ask(128, 16384, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
+    "every role scored": ask(128, 16384, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
+    "short rows": ask(128, 64, profile=profile_priced_by("scan/4", 0.5, 30.0, 0.01)),
     "rows that are split": ask(1, 50257, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
 }
 each = pytest.mark.parametrize("chosen", CASES.values(), ids=CASES)
@@ -52,8 +54,7 @@ def test_anyone_can_recompute_the_id(chosen: Selection) -> None:
 def test_every_recipe_is_accounted_for(chosen: Selection) -> None:
     """By a proof or a refusal, and, where proved, by a receipt or an exclusion, features and a score."""
     found = {candidate["recipe"]: candidate for candidate in chosen.facts["candidates"]}
-    cubs, splits = ("cub128", "cub256", "cub512", "cub1024"), ("split2048", "split4096", "split8192")
-    assert list(found) == ["scan.original", *(f"scan.{name}" for name in (*cubs, *splits))]
+    assert list(found) == [row.id for row in recipes_of("prefix.sum")]
     schema = SCHEMAS.get(chosen.facts["provenance"]["feature_schema"])
     for candidate in found.values():
         assert candidate["proved"] == (candidate["proof"] is not None) == (candidate["refused"] is None)

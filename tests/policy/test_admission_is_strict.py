@@ -7,12 +7,12 @@ import math
 import pytest
 
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipes import ORIGINAL, RECIPE, Recipe, recipe
 from policy.deciding import ADMISSION
 from policy.profile import Profile
 from policy.scoring import score
 from tests.made import made_receipt
-from tests.policy.cases import SCAN_IDS, ask, profile_with
+from tests.policy.cases import PROVED_IDS, ask, profile_with
 
 ORIGINAL_US = 7.3
 EDGE = ADMISSION * ORIGINAL_US
@@ -49,7 +49,7 @@ def test_scores_of_zero_keep_the_original() -> None:
 def test_equal_scores_go_to_the_smaller_id_as_text() -> None:
     """`scan.cub1024` is before `scan.cub128` as text, though not as a number; the next one is the runner-up."""
     chosen = ask(128, 8192, profile=constant(1.0)).decision
-    ranked = sorted(SCAN_IDS)
+    ranked = sorted(row for row in PROVED_IDS if recipe(row).role == RECIPE)  # those that scan/1 prices
     assert (chosen.recipe, chosen.runner_up) == (ranked[0], ranked[1]) == ("scan.cub1024", "scan.cub128")
 
 

@@ -101,7 +101,7 @@ ORIGINAL_OUTSIDE = profile_with(ranges={ORIGINAL: [NOTHING, EVERYTHING, EVERYTHI
 PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (DECISION, "admitted"): decides(),
     (DECISION, "not_below_threshold"): decides(profile=profile_with(recipe=[1e6, 0.0, 0.0, 0.0])),
-    (DECISION, "no_proved_recipe"): decides(width=513),
+    (DECISION, "no_proved_recipe"): decides(numerics="bit_equal"),
     (DECISION, "no_eligible_recipe"): decides(receipts=with_receipts(lambda receipt: None)),
     (DECISION, "target_mismatch"): decides(target=evolve(H200, sm_count=114)),
     (DECISION, "outside_calibrated_domain"): decides(profile=ORIGINAL_OUTSIDE),

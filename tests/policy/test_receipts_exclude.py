@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from features.proof import Proved, candidates
+from features.workload import workload
 from kernels.receipt import RESOURCES, Receipt
 from kernels.recipes import ORIGINAL, Recipe
 from kernels.source import SourceIdentity
@@ -14,12 +16,12 @@ from policy.catalogue import Catalogue, recorded, shipped_catalogue
 from policy.errors import PolicyError
 from policy.selection import Selection
 from tests.made import made_profile, made_receipt
-from tests.policy.cases import ALL_PROVED, SCAN_IDS, ask, profile_with, with_receipts
+from tests.policy.cases import PROVED_AT, PROVED_IDS, ask, profile_with, with_receipts
 
 
 def excluded(chosen: Selection, code: str, said: str = "") -> None:
     """Assert that every recipe is excluded by this code, scored by none, and that the original is kept for it."""
-    for recipe_id in SCAN_IDS:
+    for recipe_id in PROVED_IDS:
         candidate = chosen.candidate(recipe_id)
         assert candidate.excluded is not None
         assert candidate.excluded.code == code
@@ -32,7 +34,7 @@ def excluded(chosen: Selection, code: str, said: str = "") -> None:
 @pytest.mark.parametrize("name", [*RESOURCES, "cubin"])
 def test_an_unknown_fact_excludes(name: str) -> None:
     """Whichever it is, and the stored receipt still says null."""
-    chosen = ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: evolve(receipt, **{name: None})))
+    chosen = ask(*PROVED_AT, receipts=with_receipts(lambda receipt: evolve(receipt, **{name: None})))
     excluded(chosen, "resource_unknown", f"{name} of {{recipe}} is unknown")
     stored = chosen.facts["candidates"][1]["receipt"]
     assert stored[name] is None
@@ -40,7 +42,7 @@ def test_an_unknown_fact_excludes(name: str) -> None:
 
 def test_a_missing_receipt_excludes() -> None:
     """No receipt, no resources."""
-    chosen = ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: None))
+    chosen = ask(*PROVED_AT, receipts=with_receipts(lambda receipt: None))
     excluded(chosen, "resource_unknown", "there is no receipt of {recipe} ")
 
 
@@ -70,7 +72,7 @@ def test_a_missing_receipt_excludes() -> None:
 )
 def test_a_receipt_that_cannot_be_trusted_excludes(changes: dict[str, Any], code: str, said: str) -> None:
     """Failed, spilling, unfit, of another kernel, or at odds with launch and target."""
-    excluded(ask(*ALL_PROVED, receipts=with_receipts(lambda receipt: evolve(receipt, **changes))), code, said)
+    excluded(ask(*PROVED_AT, receipts=with_receipts(lambda receipt: evolve(receipt, **changes))), code, said)
 
 
 @pytest.mark.parametrize("changes", [{"registers": 33}, {"resident_ctas_per_sm": 17}], ids=["registers", "threads"])
@@ -113,9 +115,7 @@ def test_a_live_receipt_must_be_of_the_profiles_kernel() -> None:
         return shipped_catalogue().identity(recipe, dtype) if recipe.role == ORIGINAL else new
 
     live = with_receipts(lambda receipt: evolve(receipt, source=new.source, options=new.options))
-    excluded(
-        ask(*ALL_PROVED, receipts=live, catalogue=Catalogue("3" * 64, identity)), "source_changed", "the profile's"
-    )
+    excluded(ask(*PROVED_AT, receipts=live, catalogue=Catalogue("3" * 64, identity)), "source_changed", "the profile's")
 
 
 def test_an_original_that_cannot_be_compiled_is_an_error() -> None:
@@ -150,4 +150,8 @@ def test_receipts_are_asked_once_for_what_is_proved() -> None:
         return known(recipe, dtype)
 
     ask(128, 2048, receipts=source)
-    assert asked == ["scan.original", "scan.cub128", "scan.cub256"]
+    proved = [
+        row.id for row, proof in candidates(workload("scan", (128, 2048), "float16")) if isinstance(proof, Proved)
+    ]
+    assert asked == proved
+    assert asked[:3] == ["scan.original", "scan.cub128", "scan.cub256"]

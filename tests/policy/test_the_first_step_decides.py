@@ -17,6 +17,7 @@ from tests.made import H200, made_document
 from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
+UNPROVED = {"numerics": "bit_equal"}  # which every recipe reorders
 OTHER_TARGET = {"target": evolve(H200, sm_count=114)}
 NO_FIT = {"profile": profile_with(fits=[])}
 CHANGED = {
@@ -34,8 +35,8 @@ DEAR = {"profile": profile_with(recipe=[1e6, 0.0, 0.0, 0.0])}
 
 # Each case has every fault of the cases below it that can stand beside its own.
 CASES: dict[str, tuple[int, dict[str, Any], str]] = {
-    "proof before target": (1501, {**OTHER_TARGET, **NO_FIT, **UNCLEAN}, "no_proved_recipe"),
-    "proof before domain": (1501, ORIGINAL_OUTSIDE, "no_proved_recipe"),
+    "proof before target": (8192, {**UNPROVED, **OTHER_TARGET, **NO_FIT, **UNCLEAN}, "no_proved_recipe"),
+    "proof before domain": (8192, {**UNPROVED, **ORIGINAL_OUTSIDE}, "no_proved_recipe"),
     "target before fit": (8192, {**OTHER_TARGET, **NO_FIT, **CHANGED, **UNCLEAN}, "target_mismatch"),
     "fit before original": (8192, {**NO_FIT, **CHANGED, **UNCLEAN}, "no_fit"),
     "original before receipts": (8192, {**CHANGED, **UNCLEAN, **ORIGINAL_OUTSIDE}, "original_changed"),

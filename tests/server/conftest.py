@@ -27,7 +27,7 @@ def client(settings: Settings) -> Iterator[TestClient]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB, which only root can make; an ordinary folder for anybody else."""
+    """A file system of 2 MB, which only root can make; an ordinary folder for anybody else."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if os.getuid() != 0:
@@ -35,7 +35,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         return
     if shutil.which("mount") is None:
         pytest.skip("there is no mount command, to make a small disk")
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
     if (made := subprocess.run(command, capture_output=True, text=True, check=False)).returncode:
         pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
     try:

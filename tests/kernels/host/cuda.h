@@ -1,4 +1,4 @@
-// What the reduction kernels use of CUDA, for a host compiler: a thread is a fiber, and lanes wait for each other at every
+// What the kernels use of CUDA, for a host compiler: a thread is a fiber, and lanes wait for each other at every
 // shuffle and barrier (launch.cpp). Inline PTX is replaced before compiling (tests/kernels/emulated.py).
 #pragma once
 
@@ -30,6 +30,8 @@ struct __half {
 };
 inline float __half2float(__half half) { return static_cast<float>(half.value); }
 inline __half __float2half_rn(float value) { return {static_cast<_Float16>(value)}; }
+
+template <typename Number> Number min(Number a, Number b) { return b < a ? b : a; }
 
 template <typename To, typename From> To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "bits are kept");
@@ -70,7 +72,7 @@ inline unsigned atomicInc(unsigned *counter, unsigned last) {
   return old;
 }
 
-enum class Shuffle { exclusive_or, from_lane };
+enum class Shuffle { exclusive_or, from_lane, up };
 void barrier();
 uint64_t shuffle(unsigned mask, uint64_t value, Shuffle kind, int argument);
 
@@ -84,7 +86,11 @@ template <typename Value> Value shuffled(unsigned mask, Value value, Shuffle kin
 template <typename Value> Value __shfl_xor_sync(unsigned mask, Value value, int distance) {
   return shuffled(mask, value, Shuffle::exclusive_or, distance);
 }
-template <typename Value> Value __shfl_sync(unsigned mask, Value value, int lane) {
-  return shuffled(mask, value, Shuffle::from_lane, lane);
+template <typename Value> Value __shfl_sync(unsigned mask, Value value, int lane, int lanes = 32) {
+  return shuffled(mask, value, Shuffle::from_lane, lanes << 8 | lane);
+}
+// The distance, and the lanes that shuffle among themselves above it.
+template <typename Value> Value __shfl_up_sync(unsigned mask, Value value, int distance, int lanes = 32) {
+  return shuffled(mask, value, Shuffle::up, lanes << 8 | distance);
 }
 inline void __syncthreads() { barrier(); }

@@ -57,6 +57,13 @@ void body() {
   pause(Wait::done);
 }
 
+int source_lane(int lane, Shuffle kind, int argument) {
+  if (kind == Shuffle::exclusive_or) return lane ^ argument;
+  const int lanes = argument >> 8, first = lane / lanes * lanes, distance = argument & 255;
+  if (kind == Shuffle::from_lane) return first + distance % lanes;
+  return lane - distance < first ? lane : lane - distance;
+}
+
 // Lets the warp go on if all of its lanes are at the same shuffle.
 bool release(Fiber *warp) {
   int there = 0;
@@ -65,8 +72,7 @@ bool release(Fiber *warp) {
   if (there != 32) fail("a shuffle without its 32 lanes");
   for (int l = 0; l < 32; ++l) {
     if (warp[l].kind != warp[0].kind || warp[l].argument != warp[0].argument) fail("lanes at different shuffles");
-    const int from = warp[l].kind == Shuffle::exclusive_or ? l ^ warp[l].argument : warp[l].argument;
-    warp[l].taken = warp[from].given;
+    warp[l].taken = warp[source_lane(l, warp[l].kind, warp[l].argument)].given;
   }
   for (int l = 0; l < 32; ++l) warp[l].state = Wait::running;
   return true;

@@ -1,0 +1,92 @@
+"""The proofs of a scan's further ways through rows, for one workload or many: in runs, in steps, in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from features.claim import Claim
+from features.workload import Workload
+from features.workloads import Workloads
+from kernels.recipes import Recipe
+from kernels.scans import LEAST_SHARE, MOST_STEPS, WIDEST_STEP, run_elements, run_rows, step_elements
+
+MOST_HELD_ROWS = 2**31 - 1  # rows are numbered in 32 bits
+
+
+def packed_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Rows follow each other without gaps, and a CTA takes whole ones of them as one run, wherever it begins."""
+    most = run_elements(recipe.threads, recipe.items)
+    at_once = run_rows(recipe, work.width)
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= most,
+                lambda: (
+                    f"width {work.width} is more than {most} ({recipe.items} elements x {recipe.threads} threads, less "
+                    "what may lie before a vector boundary)"
+                ),
+            ),
+            (
+                "rows_not_contiguous",
+                (work.row_pitch == work.width) | (work.rows <= 1),
+                lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single run",
+            ),
+        ),
+        lambda: {"rows_per_program": at_once, "programs": -(-work.rows // at_once), "most_elements": most},
+    )
+
+
+def row_in_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row keeps more than half of its threads at work, and they need no more steps than a wider form is there for."""
+    step = step_elements(recipe)
+    most = MOST_STEPS * step
+    return Claim(
+        (
+            (
+                "width_too_small",
+                2 * work.width > step,
+                lambda: f"width {work.width} is not more than half of the {step} elements of a step",
+            ),
+            (
+                "width_too_large",
+                (step >= WIDEST_STEP) | (work.width <= most),
+                lambda: f"width {work.width} is more than {most} elements ({MOST_STEPS} steps of {step})",
+            ),
+        ),
+        lambda: {"step_elements": step, "steps_per_row": -(-work.width // step)},
+    )
+
+
+def row_in_lanes(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The lanes of a row hold all of it at once and are not nearly idle, and rows can be numbered in 32 bits."""
+    lanes = recipe.threads // recipe.rows_per_cta
+    most = step_elements(recipe)
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= most,
+                lambda: f"width {work.width} is more than the {most} elements that {lanes} lanes hold",
+            ),
+            (
+                "width_too_small",
+                LEAST_SHARE * work.width > most,
+                lambda: f"width {work.width} is at most an eighth of the {most} elements that {lanes} lanes hold",
+            ),
+            (
+                "index_overflow",
+                work.rows <= MOST_HELD_ROWS,
+                lambda: f"{work.rows} rows are more than {MOST_HELD_ROWS}",
+            ),
+        ),
+        lambda: {"lanes_per_row": lanes, "most_elements": most, "rows_per_program": recipe.rows_per_cta},
+    )
+
+
+# By the name that a recipe's row gives.
+SCAN_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
+    "packed_rows": packed_rows,
+    "row_in_steps": row_in_steps,
+    "row_in_lanes": row_in_lanes,
+}
