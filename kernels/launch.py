@@ -27,13 +27,14 @@ class LaunchShape:
 @frozen(eq=False)
 class Spread:
     """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
-    CTA, and CTAs a row. Whole numbers, or arrays of them.
+    CTA, CTAs a row, and whether (1) a lane asks for its elements one by one. Whole numbers, or arrays of them.
     """
 
     lanes: Number
     phases: Number
     rows_per_cta: Number
     parts: Number = 1
+    by_element: Number = 0
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -125,7 +126,12 @@ def _split_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
 
 
 def _original_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
-    return Spread(*reductions.original_spread(rows, width))
+    lanes, phases, rows_per_cta = reductions.original_spread(rows, width)
+    return Spread(lanes, phases, rows_per_cta, by_element=1 * (lanes == 1))
+
+
+def _flat_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(1, 1, recipe.rows_per_cta)
 
 
 def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
@@ -144,5 +150,6 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_original.cu": _original_scan_spread,
     "scan_split.cu": _split_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
+    "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

@@ -90,9 +90,11 @@ class Arrangement:
 
 
 # Roles beside those of every family: what each has of its own to pay for.
-SHORT, STAGED, SPLIT, SUBGROUP, SCALAR, CHUNK = (
+LEAN, SHORT, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
+    "lean",
     "short",
     "staged",
+    "flat",
     "split",
     "subgroup",
     "streamed_scalar",
@@ -101,6 +103,7 @@ SHORT, STAGED, SPLIT, SUBGROUP, SCALAR, CHUNK = (
 _CARRIES = {SUBGROUP: "lane", SCALAR: "scalar", CHUNK: "chunk_shaped"}
 MOST_PARTS = 128
 STAGE_BYTES = 16384
+FLAT_ROWS, FLAT_WIDTH = 8, 8  # rows that a thread takes, and the elements that each has at most
 # FP16 differs from BF16 in one conversion, and every kernel costs a compilation on six architectures.
 _TRIED_DTYPES = ("bfloat16", "float32")
 _PLAIN, _ALIGNED = (("ALIGNED", "0"),), (("ALIGNED", "1"),)
@@ -118,6 +121,21 @@ def _short(lanes: int, rarest: int = ALL) -> Arrangement:
     rows, proofs = 256 // lanes, ("independent_rows", "short_rows")
     return Arrangement(
         f"short{lanes}", SHORT, "reduce_rows.cu", 256, rows, 4, proofs, rarest, constants=(("ROWS", str(rows)),)
+    )
+
+
+def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
+    return Arrangement(
+        f"lean{lanes}",
+        LEAN,
+        "reduce_lean.cu",
+        lanes * rows,
+        rows,
+        phases,
+        ("independent_rows", "aligned_rows", "narrow_indices"),
+        rarest,
+        alignment=_ROWS_ALIGNED,
+        constants=(("ROWS", str(rows)),),
     )
 
 
@@ -175,14 +193,28 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _rows("rows2", 256, 2, 8),
     _rows("rows1", 256, 1, 8, FEW),
     _rows("rows1t128", 128, 1, 8),
-    _rows("rows1t512", 512, 1, 8),
-    _rows("rows1t1024", 1024, 1, 4),
+    _lean(8, 32, 4, MAIN),
+    _lean(32, 8, 4),
+    _lean(64, 4, 8, MAIN),
+    _lean(128, 1, 8),
+    _lean(256, 1, 8, MAIN),
+    _lean(512, 1, 4),
+    _lean(1024, 1, 4),
     _short(2),
     _short(4),
     _short(8, MAIN),
-    _short(16),
     _staged(64),
     _staged(256),
+    Arrangement(
+        "flat",
+        FLAT,
+        "reduce_flat.cu",
+        128,
+        128 * FLAT_ROWS,
+        1,
+        ("independent_rows", "flat_rows"),
+        alignment=("span", "any"),
+    ),
     Arrangement("split", SPLIT, "reduce_split.cu", 256, 1, 8, ("independent_rows", "spread_rows"), MAIN),
     _streamed("subgroup_e1u1", SUBGROUP, 128, 2, 1, 1, aligned=False),
     _streamed("subgroup_e1u8", SUBGROUP, 128, 2, 1, 8, aligned=False),
@@ -202,10 +234,30 @@ class Form:
     rows_per_cta: int
 
 
-ORIGINAL_FORMS = (Form(8, 2, 32), Form(32, 4, 8), Form(64, 8, 4), Form(256, 8, 4))
-# Where the forms change. The rows a program follow from rows and width alone, so that a proof can tell them.
-_NARROW, _MEDIUM, _WIDE = LAST_WIDTHS = 64, 1024, 16383
+# In the order of the switch. The first takes more rows than a grid holds in rounds; where a lane takes a row alone, it
+# takes one of them, or four.
+ORIGINAL_FORMS = (
+    Form(8, 4, 32),
+    Form(1, 1, 256),
+    Form(1, 1, 1024),
+    Form(4, 4, 64),
+    Form(32, 4, 8),
+    Form(64, 8, 4),
+    Form(256, 8, 4),
+)
+# Where the forms change, in elements: after the last width that one lane, 4, 8, 32 and 64 take. The rows a program follow
+# from rows and width alone, so that a proof can tell them. Measured on an H200 on 2026-11-30, microseconds of FP16 SUM:
+#   8    estimate, to be measured: 1000000 x 5 took 39.3 by 8 lanes that cut a row into head, body and tail, 12.8 by 2
+#        lanes, 5.7 staged, one row a thread; torch.compile 3.0
+#   48   estimate, to be measured: 1000000 x 33 took 81.3 by 8 lanes, 34.7 by 4
+#   128  1000000 x 127 took 323.5 by 32 lanes, 76.8 by 8; 65537 x 128 14.7 and 4.8, 257 x 128 1.48 and 1.51
+#   1024 300 x 1000 took 1.70 by 32 lanes, 1.66 by 64, 1024 x 512 1.67 and 1.75; 20000 x 340 6.2 and 8.6
+_ALONE, _FOUR, _EIGHT, _MEDIUM, _WIDE = LAST_WIDTHS = 8, 48, 128, 1024, 16383
+# Rows from which a lane takes four: 512 CTAs of them are about four for each of 132 SMs. An estimate, to be measured.
+_MANY_ROWS = 2**19
 _FEW_ROWS, _FEW_ROWS_WIDE = 2, 2048
+# The least widths that 4 lanes, 8 (in rounds, any), a warp, two warps and the CTA take.
+FIRST_WIDTHS = (_ALONE + 1, 1, _EIGHT + 1, _MEDIUM + 1, _FEW_ROWS_WIDE + 1)
 # What a grid holds, by the form with the fewest rows a CTA; more rows are taken in rounds, by the form that has them.
 _MOST_ROWS = 4 * (2**31 - 1)
 
@@ -213,7 +265,10 @@ _MOST_ROWS = 4 * (2**31 - 1)
 def original_form(rows: Number, width: Number) -> Number:
     """Return the form of the original's launch: more lanes a row as rows get long, all of the CTA's for one or two."""
     in_turn = (width > _WIDE) | ((rows <= _FEW_ROWS) & (width > _FEW_ROWS_WIDE))
-    return (1 * (width > _NARROW) + 1 * (width > _MEDIUM) + 1 * in_turn) * (rows <= _MOST_ROWS)
+    alone = 1 + 1 * (rows >= _MANY_ROWS)
+    medium = 4 + 1 * (width > _MEDIUM) + 1 * in_turn
+    form = alone * (width <= _ALONE) + 3 * ((width > _ALONE) & (width <= _FOUR)) + medium * (width > _EIGHT)
+    return form * (rows <= _MOST_ROWS)
 
 
 def original_rows(rows: Number, width: Number) -> Number:

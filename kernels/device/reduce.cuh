@@ -60,15 +60,18 @@ __device__ __forceinline__ State combine(State a, State b) {
   return State{Algebra::combine(a.value, b.value), counts ? a.nans + b.nans : 0};
 }
 
-// An element as it enters. Only entering elements are suppressed: a NaN that additions make is a result.
-__device__ __forceinline__ float enter(Storage element, int &nans) {
-  const float value = rowio::widen(element);
+// A value as it enters. Only entering elements are suppressed: a NaN that additions make is a result.
+__device__ __forceinline__ float enter(float value, int &nans) {
   if constexpr (suppress && Algebra::additive) {
     const bool number = value == value;
     if constexpr (counts) nans += !number;
     return number ? value : 0.0f;
   }
   return value;
+}
+
+__device__ __forceinline__ float enter(Storage element, int &nans, bool is_there) {
+  return enter(is_there ? rowio::widen(element) : Algebra::identity(), nans);
 }
 
 // Halves until one is left: 3 combinations one after the other for 8 elements.
@@ -83,7 +86,16 @@ template <int n> __device__ __forceinline__ float tree(float (&value)[n]) {
 __device__ __forceinline__ float inside(const Vector &vector, int &nans) {
   float value[per_vector];
 #pragma unroll
-  for (int i = 0; i < per_vector; ++i) value[i] = enter(vector.element[i], nans);
+  for (int i = 0; i < per_vector; ++i) value[i] = enter(rowio::widen(vector.element[i]), nans);
+  return tree(value);
+}
+
+// The same of a vector of which only elements [low, high) are the row's.
+__device__ __forceinline__ float inside(const Vector &vector, int low, int high, int &nans) {
+  if (low <= 0 && high >= per_vector) return inside(vector, nans);
+  float value[per_vector];
+#pragma unroll
+  for (int i = 0; i < per_vector; ++i) value[i] = enter(vector.element[i], nans, i >= low && i < high);
   return tree(value);
 }
 
@@ -97,14 +109,21 @@ struct Row {
   int tail;
 };
 
+// Elements from the last 16-byte boundary to a row.
+__device__ __forceinline__ unsigned int past_boundary(const Storage *row) {
+  return static_cast<unsigned int>(reinterpret_cast<unsigned long long>(row)) % 16 / sizeof(Storage);
+}
+
 template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, long long width) {
-  if constexpr (aligned) return Row{row, row, row, width / per_vector, 0, 0};
-  const int offset = reinterpret_cast<unsigned long long>(row) % 16 / sizeof(Storage);
-  int head = (per_vector - offset) % per_vector;
+  // Unsigned: a division of what may be negative takes three instructions more.
+  const unsigned long long elements = width;
+  if constexpr (aligned) return Row{row, row, row, static_cast<long long>(elements / per_vector), 0, 0};
+  int head = (per_vector - past_boundary(row)) % per_vector;
   if (head > width) head = static_cast<int>(width);
-  const long long vectors = (width - head) / per_vector;
+  const unsigned long long rest = elements - head;
+  const long long vectors = rest / per_vector;
   const Storage *body = row + head;
-  return Row{row, body, body + vectors * per_vector, vectors, head, static_cast<int>((width - head) % per_vector)};
+  return Row{row, body, body + vectors * per_vector, vectors, head, static_cast<int>(rest % per_vector)};
 }
 
 // Takes a row with `lanes` lanes, of which this is one: lane l has vectors l, l + lanes, ...; `unroll` of them make a
@@ -144,10 +163,34 @@ __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
     int nans = 0;
 #pragma unroll
     for (int e = 0; e < ends; ++e) {
-      if (lane + e * lanes < row.head) state.value = combine(state.value, enter(head[e], nans));
-      if (lane + e * lanes < row.tail) state.value = combine(state.value, enter(tail[e], nans));
+      if (lane + e * lanes < row.head) state.value = combine(state.value, enter(rowio::widen(head[e]), nans));
+      if (lane + e * lanes < row.tail) state.value = combine(state.value, enter(rowio::widen(tail[e]), nans));
     }
     if constexpr (counts) state.nans += nans;
+  }
+}
+
+// Takes a short row by the vectors that cover it, from the boundary before it to the one after it: lane l has vectors
+// l, l + lanes, ... What else the first and the last of them hold is of neighbours or gaps and does not enter, but it has
+// to be there. So a row of any offset takes one load where head, body and tail take three, with few lanes at each.
+template <int lanes, int unroll>
+__device__ __forceinline__ void cover(State &state, const Storage *row, int width, int lane) {
+  constexpr int hop = lanes * per_vector;
+  const int skip = past_boundary(row);
+  const Storage *at = row - skip + lane * per_vector;
+  // Where the row begins and ends, counted from the lane's next vector.
+  int low = skip - lane * per_vector, high = low + width;
+  for (; high > 0; low -= unroll * hop, high -= unroll * hop, at += unroll * hop) {
+    Vector next[unroll];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      if (u * hop < high) next[u].load_each(at + u * hop);
+    float part = Algebra::identity();
+    int nans = 0;
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      if (u * hop < high) part = combine(part, inside(next[u], low - u * hop, high - u * hop, nans));
+    state = combine(state, State{part, nans});
   }
 }
 

@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   int nans = 0, i = 0;
   for (; i + 4 <= length; i += 4)
 #pragma unroll
-    for (int a = 0; a < 4; ++a) part[a] = combine(part[a], enter(row[i + a], nans));
-  for (; i < length; ++i) part[0] = combine(part[0], enter(row[i], nans));
+    for (int a = 0; a < 4; ++a) part[a] = combine(part[a], enter(rowio::widen(row[i + a]), nans));
+  for (; i < length; ++i) part[0] = combine(part[0], enter(rowio::widen(row[i]), nans));
   put(y + (base + threadIdx.x) * y_pitch, State{tree(part), nans}, width);
 }

@@ -77,6 +77,29 @@ def lanes_order(x: Numbers, combine: Combine, lanes: int, unroll: int, vector: i
     return combined(gather(x, combine, lanes, unroll, vector, part), combine)
 
 
+def cover_order(x: Numbers, combine: Combine, lanes: int, unroll: int, vector: int, offset: int) -> Any:
+    """Reduce a row as a group of lanes does by the vectors that cover it; what is not the row's is the identity."""
+    padded = np.zeros(-(-(offset + x.size) // vector) * vector, x.dtype)
+    padded[offset : offset + x.size] = x
+    part = (0, 0, padded.size // vector, 0, 0)
+    return combined(gather(padded, combine, lanes, unroll, vector, part), combine)
+
+
+def alone_order(x: Numbers, combine: Combine) -> Any:
+    """Reduce a row of at most eight elements as one lane of the original does."""
+    padded = np.zeros(8, x.dtype)
+    padded[: x.size] = x
+    return tree(padded, combine)
+
+
+def flat_order(x: Numbers, combine: Combine) -> Any:
+    """Reduce a row as one of the eight that a thread has: from the first element to the last."""
+    total = x[0]
+    for value in x[1:]:
+        total = combine(total, value)
+    return total
+
+
 def split_order(
     x: Numbers, combine: Combine, lanes: int, unroll: int, vector: int, offset: int, parts: int, units: int
 ) -> Any:

@@ -24,12 +24,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
 ]
 SHAPES = (
-    *((1, 1), (70, 3), (33, 7), (17, 8), (300, 9), (21, 17), (300, 27), (12, 32), (9, 63), (33, 64), (20, 100)),
+    *((1, 1), (70, 3), (1030, 5), (300, 8), (90, 12), (33, 7), (17, 8), (300, 9), (21, 17), (300, 27), (12, 32), (9, 63), (33, 64), (90, 65), (50, 127), (20, 100), (41, 129)),
     *((5, 256), (3, 1000), (9, 1024), (5, 1025), (1, 2049), (2, 8193), (1, 16384), (5, 16390)),
 )
 # (gap between rows, offset of the first element), in elements of two bytes; None ends the tensor at a fence.
 LAYOUTS = ((0, 0), (0, None), (1, 1), (3, 7), (8, 8))
-OTHERS = ("max.original", "max.staged256", "min.split", "mean.split", "nansum.rows1", "nanmean.original")
+OTHERS = ("max.original", "max.flat", "max.short4", "mean.lean64", "min.lean8", "max.staged256", "min.split", "mean.split", "nansum.rows1", "nanmean.original")
 MOST_THREADS = 6000  # of a launch: each is a fiber, and switching takes a system call
 RNG = np.random.default_rng(23)
 

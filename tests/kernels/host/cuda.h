@@ -88,3 +88,4 @@ template <typename Value> Value __shfl_sync(unsigned mask, Value value, int lane
   return shuffled(mask, value, Shuffle::from_lane, lane);
 }
 inline void __syncthreads() { barrier(); }
+inline void __syncwarp() { __shfl_sync(0xffffffffu, 0u, 0); }
