@@ -176,16 +176,14 @@ def flat_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def narrow_indices(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """Rows, and the elements of one, are counted in 32 bits."""
-    return Claim(
-        tuple(
-            (
-                "index_overflow",
-                count <= MAX_GRID,
-                lambda count=count, what=what: f"{count} {what} are more than {MAX_GRID}, past which none are counted",
-            )
-            for count, what in ((work.rows, "rows"), (work.width, "elements a row"))
-        ),
-        lambda: {"index_bits": 32},
+    return Claim((_countable("rows", work.rows), _countable("elements a row", work.width)), lambda: {"index_bits": 32})
+
+
+def _countable(what: str, count: Any) -> tuple[str, Any, Callable[[], str]]:
+    return (
+        "index_overflow",
+        count <= MAX_GRID,
+        lambda: f"{count} {what} are more than {MAX_GRID}, past which none are counted",
     )
 
 

@@ -131,16 +131,14 @@ def _rows_chain(recipe: Recipe, width: int) -> int:
 
 
 def _original_reduce_chain(recipe: Recipe, width: int) -> int:
-    """The most of the forms that rows of this or a lesser width meet; 3 where a lane has a row of 8 elements alone.
+    """The most of the forms that rows of this or a lesser width meet; a lane alone adds three times, less than others.
 
     Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
     """
-    _, four, eight, medium, wide = reductions.LAST_WIDTHS
-    eight_lanes, _, _, four_lanes, warp, two_warps, cta = ORIGINAL_FORMS
-    first, last = reductions.FIRST_WIDTHS, (four, eight, medium, wide, width)
-    forms = (four_lanes, eight_lanes, warp, two_warps, cta)
-    met = (_lanes_chain(f.lanes, f.phases, min(width, n)) for f, m, n in zip(forms, first, last, strict=True) if width >= m)
-    return max(met, default=3)
+    _, two, four, eight, medium, wide = reductions.LAST_WIDTHS
+    eight_lanes, _, _, *more = ORIGINAL_FORMS
+    ends = zip((eight_lanes, *more), reductions.FIRST_WIDTHS, (eight, two, four, medium, wide, width), strict=True)
+    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ends if width >= first)
 
 
 def _staged_chain(recipe: Recipe, width: int) -> int:
@@ -193,7 +191,9 @@ TEMPLATES = {
         Template(
             "reduce_rows.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
         ),
-        Template("reduce_lean.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True),
+        Template(
+            "reduce_lean.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
+        ),
         Template("reduce_flat.cu", _flat_chain, "a row's elements, one after the other", by_vector=True),
         Template("reduce_staged.cu", _staged_chain, "a quarter of the row, then the four accumulators", by_vector=True),
         Template("reduce_split.cu", _split_chain, "half a row at most, then the parts", workspace=True, by_vector=True),

@@ -240,24 +240,27 @@ ORIGINAL_FORMS = (
     Form(8, 4, 32),
     Form(1, 1, 256),
     Form(1, 1, 1024),
+    Form(2, 4, 128),
     Form(4, 4, 64),
     Form(32, 4, 8),
     Form(64, 8, 4),
     Form(256, 8, 4),
 )
-# Where the forms change, in elements: after the last width that one lane, 4, 8, 32 and 64 take. The rows a program follow
-# from rows and width alone, so that a proof can tell them. Measured on an H200 on 2026-11-30, microseconds of FP16 SUM:
-#   8    estimate, to be measured: 1000000 x 5 took 39.3 by 8 lanes that cut a row into head, body and tail, 12.8 by 2
-#        lanes, 5.7 staged, one row a thread; torch.compile 3.0
-#   48   estimate, to be measured: 1000000 x 33 took 81.3 by 8 lanes, 34.7 by 4
-#   128  1000000 x 127 took 323.5 by 32 lanes, 76.8 by 8; 65537 x 128 14.7 and 4.8, 257 x 128 1.48 and 1.51
-#   1024 300 x 1000 took 1.70 by 32 lanes, 1.66 by 64, 1024 x 512 1.67 and 1.75; 20000 x 340 6.2 and 8.6
-_ALONE, _FOUR, _EIGHT, _MEDIUM, _WIDE = LAST_WIDTHS = 8, 48, 128, 1024, 16383
+# Where the forms change, in elements: the last widths that a lane, 2, 4, 8, 32 and 64 lanes take. The rows a program
+# follow from rows and width alone, so that a proof can tell them. The figures are microseconds of FP16 SUM on an H200,
+# 2026-11-30, when 8 lanes took a row of up to 64, a warp one of up to 1024, and both cut it into head, body and tail.
+#   8     an estimate, to be measured: 1000000 x 5 took 39.3 by 8 lanes, 20.9 by 4, 12.8 by 2; torch.compile 3.0
+#   28    an estimate: what 2 lanes take in one step of 4 vectors, in FP32
+#   60    an estimate, likewise by 4 lanes: 1000000 x 33 took 81.3 by a warp, 61.1 by 8 lanes, 34.7 by 4
+#   128   1000000 x 127 took 323.5 by a warp, 127.1 by 16 lanes, 76.8 by 8; 65537 x 128 14.7, 8.0 and 4.8; 257 x 128 is
+#         indifferent to it (1.48, 1.48, 1.51)
+#   1024  1024 x 512 took 1.67 by a warp, 1.75 by two; 20000 x 340 6.2 and 8.6; 300 x 1000 1.70 and 1.66
+_ALONE, _TWO, _FOUR, _EIGHT, _MEDIUM, _WIDE = LAST_WIDTHS = 8, 28, 60, 128, 1024, 16383
 # Rows from which a lane takes four: 512 CTAs of them are about four for each of 132 SMs. An estimate, to be measured.
 _MANY_ROWS = 2**19
 _FEW_ROWS, _FEW_ROWS_WIDE = 2, 2048
-# The least widths that 4 lanes, 8 (in rounds, any), a warp, two warps and the CTA take.
-FIRST_WIDTHS = (_ALONE + 1, 1, _EIGHT + 1, _MEDIUM + 1, _FEW_ROWS_WIDE + 1)
+# The least widths that 8 lanes (in rounds, any), 2, 4, a warp, two warps and the CTA take.
+FIRST_WIDTHS = (1, _ALONE + 1, _TWO + 1, _EIGHT + 1, _MEDIUM + 1, _FEW_ROWS_WIDE + 1)
 # What a grid holds, by the form with the fewest rows a CTA; more rows are taken in rounds, by the form that has them.
 _MOST_ROWS = 4 * (2**31 - 1)
 
@@ -266,8 +269,9 @@ def original_form(rows: Number, width: Number) -> Number:
     """Return the form of the original's launch: more lanes a row as rows get long, all of the CTA's for one or two."""
     in_turn = (width > _WIDE) | ((rows <= _FEW_ROWS) & (width > _FEW_ROWS_WIDE))
     alone = 1 + 1 * (rows >= _MANY_ROWS)
-    medium = 4 + 1 * (width > _MEDIUM) + 1 * in_turn
-    form = alone * (width <= _ALONE) + 3 * ((width > _ALONE) & (width <= _FOUR)) + medium * (width > _EIGHT)
+    few = (width > _ALONE) & (width <= _FOUR)
+    warps = 5 + 1 * (width > _MEDIUM) + 1 * in_turn
+    form = alone * (width <= _ALONE) + (3 + 1 * (width > _TWO)) * few + warps * (width > _EIGHT)
     return form * (rows <= _MOST_ROWS)
 
 

@@ -92,7 +92,6 @@ __device__ __forceinline__ float inside(const Vector &vector, int &nans) {
 
 // The same of a vector of which only elements [low, high) are the row's.
 __device__ __forceinline__ float inside(const Vector &vector, int low, int high, int &nans) {
-  if (low <= 0 && high >= per_vector) return inside(vector, nans);
   float value[per_vector];
 #pragma unroll
   for (int i = 0; i < per_vector; ++i) value[i] = enter(vector.element[i], nans, i >= low && i < high);
@@ -173,6 +172,9 @@ __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
 // Takes a short row by the vectors that cover it, from the boundary before it to the one after it: lane l has vectors
 // l, l + lanes, ... What else the first and the last of them hold is of neighbours or gaps and does not enter, but it has
 // to be there. So a row of any offset takes one load where head, body and tail take three, with few lanes at each.
+//
+// A row begins in its first vector, so others have no low end. Where a warp takes several rows, nearly every load of it has
+// some row's end, and vectors without one are not told apart.
 template <int lanes, int unroll>
 __device__ __forceinline__ void cover(State &state, const Storage *row, int width, int lane) {
   constexpr int hop = lanes * per_vector;
@@ -188,8 +190,12 @@ __device__ __forceinline__ void cover(State &state, const Storage *row, int widt
     float part = Algebra::identity();
     int nans = 0;
 #pragma unroll
-    for (int u = 0; u < unroll; ++u)
-      if (u * hop < high) part = combine(part, inside(next[u], low - u * hop, high - u * hop, nans));
+    for (int u = 0; u < unroll; ++u) {
+      const int from = u == 0 ? low : 0, to = high - u * hop;
+      if (to <= 0) break;
+      const bool is_full = lanes == 32 && from <= 0 && to >= per_vector;
+      part = combine(part, is_full ? inside(next[u], nans) : inside(next[u], from, to, nans));
+    }
     state = combine(state, State{part, nans});
   }
 }

@@ -22,59 +22,65 @@ constexpr int warp_rows = 32 * rows_each;
 constexpr int most = 8;
 constexpr int most_pieces = most * rows_each / per_vector + 1;
 
+struct Result {
+  Vector vector[rows_each / per_vector];
+};
+
 __device__ __forceinline__ void copy_vector(Storage *to, const Storage *from) {
   const unsigned int shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }
 
 // Copies the warp's `elements` adjacent ones: piece p is the (p % pieces)-th of lane p / pieces.
-template <int pieces, int pitch>
-__device__ __forceinline__ void stage(Storage *to, const Storage *from, int elements, int lane) {
-#pragma unroll
-  for (int k = 0; k < pieces; ++k) {
-    const int piece = k * 32 + lane;
-    const int place = (piece / pieces * pitch + piece % pieces) * per_vector;
-    if ((piece + 1) * per_vector <= elements) copy_vector(to + place, from + piece * per_vector);
+__device__ __forceinline__ void stage(Storage *to, const Storage *from, int elements, int pieces, int lane) {
+  int owner = lane / pieces, mine = lane % pieces;
+  const int owners = 32 / pieces, others = 32 % pieces;
+  for (int at = lane * per_vector; at < elements; at += 32 * per_vector) {
+    Storage *place = to + (owner * (pieces | 1) + mine) * per_vector;
+    if (at + per_vector <= elements) copy_vector(place, from + at);
     else
-      for (int i = piece * per_vector; i < elements; ++i) to[place + i % per_vector] = from[i];
+      for (int i = 0; at + i < elements; ++i) place[i] = from[at + i];
+    owner += owners;
+    mine += others;
+    if (mine >= pieces) {
+      mine -= pieces;
+      ++owner;
+    }
   }
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncwarp();
 }
 
-template <int width> __device__ __forceinline__ void take(const Storage *x, Storage *y, long long left, long long y_pitch,
-                                                          Storage *staged, int lane) {
+// Reduces the rows of a lane, of `width` elements each.
+template <int width> __device__ __forceinline__ void take(Result &result, const Storage *staged, int lane) {
   constexpr int pieces = width * rows_each / per_vector;
-  constexpr int pitch = pieces | 1;
-  const int here = left < warp_rows ? static_cast<int>(left) : warp_rows;
-  stage<pieces, pitch>(staged, x, here * width, lane);
-
-  Vector result[rows_each / per_vector];
   float value = Algebra::identity();
   int nans = 0;
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
     Vector piece;
-    piece.load_each(staged + (lane * pitch + p) * per_vector);
+    piece.load_each(staged + (lane * (pieces | 1) + p) * per_vector);
 #pragma unroll
     for (int e = 0; e < per_vector; ++e) {
       const int i = p * per_vector + e, row = i / width;
       const float entering = enter(rowio::widen(piece.element[e]), nans);
       value = i % width == 0 ? entering : combine(value, entering);
       if (i % width != width - 1) continue;
-      put(&result[row / per_vector].element[row % per_vector], State{value, nans}, width);
+      put(&result.vector[row / per_vector].element[row % per_vector], State{value, nans}, width);
       nans = 0;
     }
   }
-  const int mine = lane * rows_each;
-  Storage *target = y + mine * y_pitch;
-  if (y_pitch == 1 && mine + rows_each <= here && past_boundary(target) == 0) {
+}
+
+// Writes the first `here` of a lane's results.
+__device__ __forceinline__ void write(Storage *y, const Result &result, int here, long long y_pitch) {
+  if (y_pitch == 1 && here >= rows_each && past_boundary(y) == 0) {
 #pragma unroll
-    for (int v = 0; v < rows_each / per_vector; ++v) result[v].store_each(target + v * per_vector);
+    for (int v = 0; v < rows_each / per_vector; ++v) result.vector[v].store_each(y + v * per_vector);
   } else {
 #pragma unroll
     for (int r = 0; r < rows_each; ++r)
-      if (mine + r < here) target[r * y_pitch] = result[r / per_vector].element[r % per_vector];
+      if (r < here) y[r * y_pitch] = result.vector[r / per_vector].element[r % per_vector];
   }
 }
 
@@ -83,21 +89,24 @@ template <int width> __device__ __forceinline__ void take(const Storage *x, Stor
 extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     ROWSMITH_ENTRY(const Storage *x, Storage *y, long long rows, long long width, long long x_pitch,
                    long long y_pitch) {
-  __shared__ alignas(16) Storage staged[warps][32 * most_pieces * per_vector];
+  __shared__ alignas(16) Storage pieces[warps][32 * most_pieces * per_vector];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const long long base = (static_cast<long long>(blockIdx.x) * warps + warp) * warp_rows;
   if (base >= rows) return;
-  x += base * width;
-  y += base * y_pitch;
-  const long long left = rows - base;
-  switch (width) {
-  case 1: return take<1>(x, y, left, y_pitch, staged[warp], lane);
-  case 2: return take<2>(x, y, left, y_pitch, staged[warp], lane);
-  case 3: return take<3>(x, y, left, y_pitch, staged[warp], lane);
-  case 4: return take<4>(x, y, left, y_pitch, staged[warp], lane);
-  case 5: return take<5>(x, y, left, y_pitch, staged[warp], lane);
-  case 6: return take<6>(x, y, left, y_pitch, staged[warp], lane);
-  case 7: return take<7>(x, y, left, y_pitch, staged[warp], lane);
-  default: return take<8>(x, y, left, y_pitch, staged[warp], lane);
+  const int here = rows - base < warp_rows ? static_cast<int>(rows - base) : warp_rows;
+  const int length = static_cast<int>(width);
+  Storage *staged = pieces[warp];
+  stage(staged, x + base * width, here * length, length * rows_each / per_vector, lane);
+  Result result;
+  switch (length) {
+  case 1: take<1>(result, staged, lane); break;
+  case 2: take<2>(result, staged, lane); break;
+  case 3: take<3>(result, staged, lane); break;
+  case 4: take<4>(result, staged, lane); break;
+  case 5: take<5>(result, staged, lane); break;
+  case 6: take<6>(result, staged, lane); break;
+  case 7: take<7>(result, staged, lane); break;
+  default: take<8>(result, staged, lane); break;
   }
+  write(y + (base + lane * rows_each) * y_pitch, result, here - lane * rows_each, y_pitch);
 }

@@ -37,6 +37,8 @@ template <int places> struct Totals {
     if constexpr (counts) nans[place] = state.nans;
   }
 
+  __device__ __forceinline__ State of_warp(int place) const { return State{value[place], counts ? nans[place] : 0}; }
+
   // Combines `of` adjacent states in one thread, by halves as shuffles would: a few loads and additions instead of a
   // shuffle, which takes as long as five additions, for each halving.
   template <int of> __device__ __forceinline__ State of_row(int row) const {
@@ -56,8 +58,16 @@ template <int places> struct Totals {
 template <int of, int rows_at_once, int places>
 __device__ __forceinline__ void finish(const Rows &all, const Totals<places> &totals, long long base) {
   __syncthreads();
-  const long long row = base + threadIdx.x;
-  if (threadIdx.x < rows_at_once && row < all.rows) all.put(row, totals.template of_row<of>(threadIdx.x));
+  if constexpr (of > 8) {
+    // So many would be put into local memory by one thread.
+    static_assert(rows_at_once == 1, "the warps of more than one row are few");
+    if (threadIdx.x >= 32) return;
+    const State state = across<of>(totals.of_warp(threadIdx.x % of));
+    if (threadIdx.x == 0) all.put(base, state);
+  } else {
+    const long long row = base + threadIdx.x;
+    if (threadIdx.x < rows_at_once && row < all.rows) all.put(row, totals.template of_row<of>(threadIdx.x));
+  }
 }
 
 // A CTA takes as many rows from `base` on as it has groups of `lanes`. Rows of a warp or less are cut only in the CTAs at

@@ -29,8 +29,10 @@ __device__ __forceinline__ State take(const Storage *at, int left) {
     float part = Algebra::identity();
     int nans = 0;
 #pragma unroll
-    for (int u = 0; u < unroll; ++u)
-      if (u * lanes < left) part = combine(part, inside(next[u], nans));
+    for (int u = 0; u < unroll; ++u) {
+      if (u * lanes >= left) break;
+      part = combine(part, inside(next[u], nans));
+    }
     state = combine(state, State{part, nans});
   }
   return state;

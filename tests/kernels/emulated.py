@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.dtypes import storage
-from kernels.launch import launch_shape
+from kernels.launch import LaunchShape, launch_shape
 from kernels.recipes import Recipe
 from kernels.source import device_file, macros
 
@@ -102,6 +102,7 @@ def run(
     spacing: int = 1,
     seed: int = 0,
     workspace: Any = None,
+    shape: LaunchShape | None = None,
 ) -> tuple[Any, Any]:
     """Reduce rows of values and return what was stored of them, and the results, as bits.
 
@@ -111,6 +112,7 @@ def run(
     offset : elements from a page's start to the first; None puts the last one at a page's end.
     spacing : elements from one result to the next.
     seed : of the order in which CTAs run.
+    shape : of a launch other than the recipe's own.
     """
     rows, width = values.shape
     size, pitch = storage(dtype).bytes, width + gap
@@ -123,7 +125,7 @@ def run(
     y = Fenced(((rows - 1) * spacing + 1) * size, 0 if offset is None else None)
     x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
     y.bytes[:] = UNWRITTEN
-    shape = launch_shape(recipe, rows, max(width, 1), 132)
+    shape = shape or launch_shape(recipe, rows, max(width, 1), 132)
     used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
     order = np.random.default_rng(seed).permutation(shape.ctas).astype(np.int32)
     first, second, *_ = (*shape.extra, 0, 0)
