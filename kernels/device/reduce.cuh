@@ -125,6 +125,31 @@ template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, l
   return Row{row, body, body + vectors * per_vector, vectors, head, static_cast<int>(rest % per_vector)};
 }
 
+// The elements of a row before its first whole vector and after its last one, some of which a lane asks for first and lets
+// enter last.
+template <int lanes> struct Ends {
+  static constexpr int each = (per_vector - 2) / lanes + 1;
+  Storage head[each], tail[each];
+
+  __device__ __forceinline__ void load(const Storage *first, int heads, const Storage *last, int tails, int lane) {
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      if (lane + e * lanes < heads) head[e] = first[lane + e * lanes];
+      if (lane + e * lanes < tails) tail[e] = last[lane + e * lanes];
+    }
+  }
+
+  __device__ __forceinline__ void join(State &state, int heads, int tails, int lane) const {
+    int nans = 0;
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      if (lane + e * lanes < heads) state.value = combine(state.value, enter(rowio::widen(head[e]), nans));
+      if (lane + e * lanes < tails) state.value = combine(state.value, enter(rowio::widen(tail[e]), nans));
+    }
+    if constexpr (counts) state.nans += nans;
+  }
+};
+
 // Takes a row with `lanes` lanes, of which this is one: lane l has vectors l, l + lanes, ...; `unroll` of them make a
 // step. The ends of the row are asked for first and enter last.
 //
@@ -132,15 +157,8 @@ template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, l
 // between, ptxas waits for the first of them before it asks for the last, to save registers: two latencies a step.
 template <int lanes, int unroll, bool aligned>
 __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
-  constexpr int ends = (per_vector - 2) / lanes + 1;
-  Storage head[ends], tail[ends];
-  if constexpr (!aligned) {
-#pragma unroll
-    for (int e = 0; e < ends; ++e) {
-      if (lane + e * lanes < row.head) head[e] = row.first[lane + e * lanes];
-      if (lane + e * lanes < row.tail) tail[e] = row.last[lane + e * lanes];
-    }
-  }
+  Ends<lanes> ends;
+  if constexpr (!aligned) ends.load(row.first, row.head, row.last, row.tail, lane);
 
   constexpr int step = unroll * lanes;
   const Storage *at = row.body + lane * per_vector;
@@ -157,47 +175,52 @@ __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
       if (u * lanes < rest) part = combine(part, inside(next[u], nans));
     state = combine(state, State{part, nans});
   }
-
-  if constexpr (!aligned) {
-    int nans = 0;
-#pragma unroll
-    for (int e = 0; e < ends; ++e) {
-      if (lane + e * lanes < row.head) state.value = combine(state.value, enter(rowio::widen(head[e]), nans));
-      if (lane + e * lanes < row.tail) state.value = combine(state.value, enter(rowio::widen(tail[e]), nans));
-    }
-    if constexpr (counts) state.nans += nans;
-  }
+  if constexpr (!aligned) ends.join(state, row.head, row.tail, lane);
 }
 
 // Takes a short row by the vectors that cover it, from the boundary before it to the one after it: lane l has vectors
 // l, l + lanes, ... What else the first and the last of them hold is of neighbours or gaps and does not enter, but it has
-// to be there. So a row of any offset takes one load where head, body and tail take three, with few lanes at each.
+// to be there: where the row is not `surrounded` by the tensor, vectors that it does not fill are left to its ends. So a
+// row of any offset takes one load where ends and vectors take three, with few lanes at each.
 //
 // A row begins in its first vector, so others have no low end. Where a warp takes several rows, nearly every load of it has
 // some row's end, and vectors without one are not told apart.
 template <int lanes, int unroll>
-__device__ __forceinline__ void cover(State &state, const Storage *row, int width, int lane) {
+__device__ __forceinline__ void cover(State &state, const Storage *row, int width, bool surrounded, int lane) {
   constexpr int hop = lanes * per_vector;
   const int skip = past_boundary(row);
+  int heads = 0, tails = 0;
+  Ends<lanes> ends;
+  if (!surrounded) {
+    heads = (per_vector - skip) % per_vector;
+    if (heads > width) heads = width;
+    tails = static_cast<unsigned int>(width - heads) % per_vector;
+    ends.load(row, heads, row + width - tails, tails, lane);
+  }
+
   const Storage *at = row - skip + lane * per_vector;
-  // Where the row begins and ends, counted from the lane's next vector.
+  // Where the row begins and ends, and how far its vectors go, counted from the lane's next one.
   int low = skip - lane * per_vector, high = low + width;
-  for (; high > 0; low -= unroll * hop, high -= unroll * hop, at += unroll * hop) {
+  int reach = surrounded ? high : high - (per_vector - 1);
+  for (; reach > 0; low -= unroll * hop, high -= unroll * hop, reach -= unroll * hop, at += unroll * hop) {
+    const bool has_first = surrounded || low <= 0;
     Vector next[unroll];
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
-      if (u * hop < high) next[u].load_each(at + u * hop);
+      if (u * hop < reach && (u > 0 || has_first)) next[u].load_each(at + u * hop);
     float part = Algebra::identity();
     int nans = 0;
 #pragma unroll
     for (int u = 0; u < unroll; ++u) {
       const int from = u == 0 ? low : 0, to = high - u * hop;
-      if (to <= 0) break;
+      if (u * hop >= reach) break;
+      if (u == 0 && !has_first) continue;
       const bool is_full = lanes == 32 && from <= 0 && to >= per_vector;
       part = combine(part, is_full ? inside(next[u], nans) : inside(next[u], from, to, nans));
     }
     state = combine(state, State{part, nans});
   }
+  if (!surrounded) ends.join(state, heads, tails, lane);
 }
 
 // Combines the states of each `lanes` neighbouring lanes of a warp; all of them get the result. The whole warp calls it.

@@ -70,8 +70,8 @@ __device__ __forceinline__ void finish(const Rows &all, const Totals<places> &to
   }
 }
 
-// A CTA takes as many rows from `base` on as it has groups of `lanes`. Rows of a warp or less are cut only in the CTAs at
-// the tensor's ends: all of them there, since a warp that did both would wait twice.
+// A CTA takes as many rows from `base` on as it has groups of `lanes`. Whether the tensor surrounds them is one answer for
+// all of a CTA's, since a warp that did both would wait twice.
 template <int lanes, int unroll, bool aligned, int places>
 __device__ __forceinline__ void at_once(const Rows &all, Totals<places> &totals, long long base) {
   constexpr int rows_at_once = threads / lanes;
@@ -79,10 +79,14 @@ __device__ __forceinline__ void at_once(const Rows &all, Totals<places> &totals,
   const int lane = threadIdx.x % lanes;
   const long long row = base + threadIdx.x / lanes;
   State state = nothing();
-  if (lanes <= 32 && !aligned && all.surround(base, rows_at_once))
-    cover<lanes, unroll>(state, all.x + row * all.x_pitch, static_cast<int>(all.width), lane);
-  else if (row < all.rows)
-    gather<lanes, unroll, aligned>(state, all.at<aligned>(row), lane);
+  if (row < all.rows) {
+    if constexpr (lanes <= 32 && !aligned) {
+      const bool surrounded = all.surround(base, rows_at_once);
+      cover<lanes, unroll>(state, all.x + row * all.x_pitch, static_cast<int>(all.width), surrounded, lane);
+    } else {
+      gather<lanes, unroll, aligned>(state, all.at<aligned>(row), lane);
+    }
+  }
   state = across<in_warp>(state);
   if constexpr (lanes <= 32) {
     if (lane == 0 && row < all.rows) all.put(row, state);

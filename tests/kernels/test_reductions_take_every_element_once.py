@@ -72,8 +72,9 @@ def orders(row: Recipe, rows: int, width: int, vector: int, offset: int) -> Any:
     if row.alignment[0] == "rows":
         offset = 0
     shape = {"lanes": through.lanes, "unroll": through.phases, "vector": vector, "offset": offset}
-    cut, cover = partial(lanes_order, **shape), partial(cover_order, **shape)
-    return (cut, cover) if through.lanes <= 32 and row.alignment[0] == "any" else (cut,)
+    if through.lanes > 32 or row.alignment[0] == "rows":
+        return (partial(lanes_order, **shape),)
+    return tuple(partial(cover_order, **shape, surrounded=surrounded) for surrounded in (False, True))
 
 
 def _split(lanes: int, unroll: int, vector: int, offset: int, parts: int, units: int, x: Any, combine: Any) -> Any:
