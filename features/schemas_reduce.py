@@ -138,8 +138,8 @@ _PARTS = Feature(
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
 _ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, STAGED, SUBGROUP, SCALAR, CHUNK)
-# Rows without gaps of a few elements, a lane's at once: no step, mask or stage that other rows would not have too.
-_OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batches", "programs"))
+# Rows without gaps of a few elements, of which a lane takes eight at once: no masks, and no stages of combination.
+_OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batch_steps", "programs"))
 
 REDUCE_1 = Schema(
     id="reduce/1",

@@ -136,9 +136,9 @@ def _original_reduce_chain(recipe: Recipe, width: int) -> int:
     Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
     """
     _, two, four, eight, medium, wide = reductions.LAST_WIDTHS
-    eight_lanes, _, _, *more = ORIGINAL_FORMS
+    eight_lanes, _, *more = ORIGINAL_FORMS
     ends = zip((eight_lanes, *more), reductions.FIRST_WIDTHS, (eight, two, four, medium, wide, width), strict=True)
-    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ends if width >= first)
+    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ends if max(width, 1) >= first)
 
 
 def _staged_chain(recipe: Recipe, width: int) -> int:

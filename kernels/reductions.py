@@ -38,13 +38,14 @@ class Reduction:
         return (("ALGEBRA", self.algebra), ("SUPPRESS", str(int(self.suppress))), ("MEAN", str(int(self.mean))))
 
 
-# Every arrangement, those that most shapes are best served by, or the few without which a program would be slow.
-ALL, MAIN, FEW = 3, 2, 1
+# Every arrangement, all but the experiments, those that most shapes are best served by, or the few without which a
+# program would be slow. Every kernel is compiled for six architectures and measured by every sweep.
+EVERY, ALL, MAIN, FEW = 4, 3, 2, 1
 
 REDUCTIONS: dict[str, Reduction] = {
     reduction.form: reduction
     for reduction in (
-        Reduction("sum", "reduce.sum", "sum", suppress=False, mean=False, variety=ALL),
+        Reduction("sum", "reduce.sum", "sum", suppress=False, mean=False, variety=EVERY),
         Reduction("max", "reduce.max", "max", suppress=False, mean=False, variety=ALL),
         Reduction("min", "reduce.min", "min", suppress=False, mean=False, variety=MAIN),
         Reduction("mean", "map.divide_by_count.reduce.sum", "sum", suppress=False, mean=True, variety=MAIN),
@@ -156,6 +157,7 @@ def _streamed(name: str, role: str, threads: int, rows: int, items: int, unroll:
         rows,
         unroll,
         proofs,
+        EVERY,
         items=items,
         alignment=_ROWS_ALIGNED if aligned else ("any", "any"),
         constants=(("ROWS", str(rows)), ("CARRY", _CARRIES[role]), *(_ALIGNED if aligned else _PLAIN)),
@@ -193,7 +195,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _rows("rows2", 256, 2, 8),
     _rows("rows1", 256, 1, 8, FEW),
     _rows("rows1t128", 128, 1, 8),
-    _lean(8, 32, 4, MAIN),
+    _lean(8, 32, 4),
     _lean(32, 8, 4),
     _lean(64, 4, 8, MAIN),
     _lean(128, 1, 8),
@@ -234,11 +236,9 @@ class Form:
     rows_per_cta: int
 
 
-# In the order of the switch. The first takes more rows than a grid holds in rounds; where a lane takes a row alone, it
-# takes one of them, or four.
+# In the order of the switch. The first takes more rows than a grid holds, in rounds; a lane alone takes four rows.
 ORIGINAL_FORMS = (
     Form(8, 4, 32),
-    Form(1, 1, 256),
     Form(1, 1, 1024),
     Form(2, 4, 128),
     Form(4, 4, 64),
@@ -256,8 +256,6 @@ ORIGINAL_FORMS = (
 #         indifferent to it (1.48, 1.48, 1.51)
 #   1024  1024 x 512 took 1.67 by a warp, 1.75 by two; 20000 x 340 6.2 and 8.6; 300 x 1000 1.70 and 1.66
 _ALONE, _TWO, _FOUR, _EIGHT, _MEDIUM, _WIDE = LAST_WIDTHS = 8, 28, 60, 128, 1024, 16383
-# Rows from which a lane takes four: 512 CTAs of them are about four for each of 132 SMs. An estimate, to be measured.
-_MANY_ROWS = 2**19
 _FEW_ROWS, _FEW_ROWS_WIDE = 2, 2048
 # The least widths that 8 lanes (in rounds, any), 2, 4, a warp, two warps and the CTA take.
 FIRST_WIDTHS = (1, _ALONE + 1, _TWO + 1, _EIGHT + 1, _MEDIUM + 1, _FEW_ROWS_WIDE + 1)
@@ -268,10 +266,9 @@ _MOST_ROWS = 4 * (2**31 - 1)
 def original_form(rows: Number, width: Number) -> Number:
     """Return the form of the original's launch: more lanes a row as rows get long, all of the CTA's for one or two."""
     in_turn = (width > _WIDE) | ((rows <= _FEW_ROWS) & (width > _FEW_ROWS_WIDE))
-    alone = 1 + 1 * (rows >= _MANY_ROWS)
     few = (width > _ALONE) & (width <= _FOUR)
-    warps = 5 + 1 * (width > _MEDIUM) + 1 * in_turn
-    form = alone * (width <= _ALONE) + (3 + 1 * (width > _TWO)) * few + warps * (width > _EIGHT)
+    warps = 4 + 1 * (width > _MEDIUM) + 1 * in_turn
+    form = 1 * (width <= _ALONE) + (2 + 1 * (width > _TWO)) * few + warps * (width > _EIGHT)
     return form * (rows <= _MOST_ROWS)
 
 

@@ -1,12 +1,12 @@
 // <op>.original and <op>.aligned: one number from each row, of any number of rows, any width and any element alignment.
 //
 // Layout       rows of adjacent elements, x_pitch elements apart, any element-aligned base; results y_pitch apart
-// Mapping      256 threads; by `form` a thread takes a row or four, alone; 2, 4 or 8 lanes take a row (128, 64 or 32 rows a
-//              CTA), a warp does (8 rows), two warps do (4 rows), or the whole CTA takes its 4 rows in turn. Rows are cut at
-//              16-byte boundaries; where a warp or less takes a row, those far from the tensor's ends are covered by vectors
-//              instead. More rows than a grid has CTAs for are taken by 8 lanes each, in rounds: a loop around every form
-//              would cost 16 registers
-// Accumulator  FP32: a tree over a step's vectors, one accumulator a lane, shuffles in a warp, shuffles over the warps
+// Mapping      256 threads; by `form` a thread takes four rows alone; 2, 4 or 8 lanes take a row (128, 64 or 32 rows a
+//              CTA), a warp does (8 rows), two warps do (4 rows), or the whole CTA takes its 4 rows in turn. Up to a warp
+//              takes the vectors that cover a row, more cut it at 16-byte boundaries. More rows than a grid has CTAs for
+//              are taken by 8 lanes each, in rounds: a loop around every form would cost 16 registers
+// Accumulator  FP32: a tree over eight elements alone; else a tree in a vector, one accumulator a step and one a lane, shuffles
+//              in a warp, one thread over the warps
 // Legality     original: every legal workload; y is x (one element a row) or disjoint from it
 //              aligned: every row starts on a 16-byte boundary and is a whole number of vectors
 // Determinism  the order depends on rows and width, on the row's offset from a 16-byte boundary, and for one warp or less on
@@ -23,6 +23,7 @@ using namespace reduce;
 
 constexpr bool aligned = ROWSMITH_ALIGNED;
 constexpr int rows_in_turn = 4;
+constexpr int rows_alone = 4;
 constexpr int alone_most = 8;
 
 template <int unroll, int places>
@@ -49,12 +50,11 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   case 0:
     for (long long base = cta * 32; base < rows; base += gridDim.x * 32ll) at_once<8, 4, aligned>(all, totals, base);
     return;
-  case 1: return alone<1, alone_most>(all, cta * 256);
-  case 2: return alone<4, alone_most>(all, cta * 1024);
-  case 3: return at_once<2, 4, aligned>(all, totals, cta * 128);
-  case 4: return at_once<4, 4, aligned>(all, totals, cta * 64);
-  case 5: return at_once<32, 4, aligned>(all, totals, cta * 8);
-  case 6: return at_once<64, 8, aligned>(all, totals, cta * 4);
+  case 1: return alone<rows_alone, alone_most>(all, cta * threads * rows_alone);
+  case 2: return at_once<2, 4, aligned>(all, totals, cta * 128);
+  case 3: return at_once<4, 4, aligned>(all, totals, cta * 64);
+  case 4: return at_once<32, 4, aligned>(all, totals, cta * 8);
+  case 5: return at_once<64, 8, aligned>(all, totals, cta * 4);
   default: return in_turn<8>(all, totals, cta * rows_in_turn);
   }
 }

@@ -2,11 +2,11 @@
 //
 // Layout       rows of adjacent elements, x_pitch elements apart, any element-aligned base; results y_pitch apart
 // Mapping      T / ROWS neighbouring lanes take a row; CTA b takes rows from b ROWS on. Lanes of several warps cut it at
-//              16-byte boundaries; those of one warp take the vectors that cover it, but in the first and last CTAs
-// Accumulator  FP32: a tree in a vector, one accumulator a step and one a lane, shuffles in a warp, shuffles over warps
-// Legality     rows are independent; x and y are disjoint; a row of one warp or less counts its elements in 32 bits
-// Determinism  the order depends on the lanes a row, on the row's offset from a 16-byte boundary, and for one warp or less
-//              on whether the CTA is one of the first or last
+//              16-byte boundaries; up to a warp takes the vectors that cover it
+// Accumulator  FP32: a tree in a vector, one accumulator a step and one a lane, shuffles in a warp, one thread over warps
+// Legality     rows are independent; x and y are disjoint; up to a warp counts a row's elements in 32 bits
+// Determinism  the order depends on the lanes a row, on the row's offset from a 16-byte boundary, and up to a warp on whether
+//              the CTA is one of the first or last, whose rows the tensor does not surround
 #include "reduce_groups.cuh"
 
 constexpr int lanes = ROWSMITH_THREADS / ROWSMITH_ROWS;

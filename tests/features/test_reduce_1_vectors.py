@@ -82,13 +82,14 @@ VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] =
             "combined": 0,
         },
     ),
-    # 70 rows of 5 halves, each a lane's alone: C = 1 of 8 warps, one piece of 10 bytes a row, by 8 loads of 2 bytes.
+    # 70 rows of 5 halves, of which a lane takes four alone: C = 1 of 8 warps, P = 4, one piece of 10 bytes a row, by 8
+    # loads of 2 bytes.
     "rows alone": (
         ("sum.original", 70, 5, "float16", 132, 4),
-        {"f": 1, "H": 1, "P": 1, "C": 1, "loads": 8 * 8, "covered": 16 * 256, "stages": 0, "combined": 0},
+        {"f": 1, "H": 1, "P": 4, "C": 1, "loads": 4 * 8 * 8, "covered": 4 * 16 * 256, "stages": 0, "combined": 0},
     ),
-    # Above half a million rows a lane takes four of them: C = ceil(10^6 / 1024) = 977, 8 a SM, P = 4.
-    "four rows alone": (
+    # C = ceil(10^6 / 1024) = 977, of which 528 are resident.
+    "a million rows alone": (
         ("sum.original", 1_000_000, 5, "float16", 132, 4),
         {
             "f": 1,
@@ -101,8 +102,8 @@ VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] =
             "combined": 0,
         },
     ),
-    # Eight rows a thread of 128, 1024 a CTA: C = 977 again, and no other column.
-    "flat": (("sum.flat", 1_000_000, 5, "float16", 132, 12), {"f": 1, "H": 1, "P": 1, "C": 977}),
+    # Eight rows a thread of 128, 1024 a CTA: C = 977 again, P = 8.
+    "flat": (("sum.flat", 1_000_000, 5, "float16", 132, 12), {"f": 1, "H": 1, "P": 8, "C": 977}),
     # 2^20 halves over 128 CTAs: 131072 pieces, J = ceil(131072 / (128 x 256)) = 4, one step of 8 masked by half.
     "split": (
         ("sum.split", 1, 2**20, "float16", 132, 5),

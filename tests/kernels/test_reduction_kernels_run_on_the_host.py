@@ -50,7 +50,7 @@ SHAPES = (
 # (gap between rows, offset of the first element), in elements of two bytes; None ends the tensor at a fence.
 LAYOUTS = ((0, 0), (0, None), (1, 1), (3, 7), (8, 8))
 OTHERS = (
-    *("max.original", "max.flat", "max.short4", "max.staged256", "mean.lean64", "min.lean8", "min.split", "mean.split"),
+    *("max.original", "max.flat", "max.short4", "max.staged256", "mean.lean64", "max.lean8", "min.split", "mean.split"),
     *("nansum.rows1", "nanmean.original"),
 )
 MOST_THREADS = 6000  # of a launch: each is a fiber, and switching takes a system call
