@@ -18,7 +18,7 @@ from kernels.dtypes import storage
 from kernels.guard import VECTOR_BYTES
 from kernels.launch import MAX_GRID, rows_per_program
 from kernels.recipes import Recipe
-from kernels.reductions import MOST_PARTS, STAGE_BYTES, original_rows
+from kernels.reductions import FLAT_WIDTH, MOST_PARTS, STAGE_BYTES, original_rows
 
 SUBGROUP_LANES = 32
 # What a reduction of no element is: the value that changes nothing it is combined with.
@@ -149,14 +149,41 @@ def staged_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
                     f"{STAGE_BYTES} that a program stages"
                 ),
             ),
-            (
-                "rows_not_contiguous",
-                (work.row_pitch == work.width) | (work.rows <= 1),
-                lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single span",
-            ),
+            _contiguous(work),
             _aligned_base(work),
         ),
         lambda: {"staged_bytes": staged, "origin_multiple_bytes": staged, "vector_bytes": VECTOR_BYTES},
+    )
+
+
+def flat_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Rows are one span without gaps on a 16-byte boundary, and so short that eight of them are a thread's share."""
+    each = recipe.rows_per_cta // recipe.threads
+    share = each * work.width * storage(work.dtype).bytes
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= FLAT_WIDTH,
+                lambda: f"width {work.width} is more than {FLAT_WIDTH}, and a thread takes {each} whole rows",
+            ),
+            _contiguous(work),
+            _aligned_base(work),
+        ),
+        lambda: {"rows_per_thread": each, "thread_bytes": share, "vector_bytes": VECTOR_BYTES},
+    )
+
+
+def narrow_indices(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Rows, and the elements of one, are counted in 32 bits."""
+    return Claim((_countable("rows", work.rows), _countable("elements a row", work.width)), lambda: {"index_bits": 32})
+
+
+def _countable(what: str, count: Any) -> tuple[str, Any, Callable[[], str]]:
+    return (
+        "index_overflow",
+        count <= MAX_GRID,
+        lambda: f"{count} {what} are more than {MAX_GRID}, past which none are counted",
     )
 
 
@@ -186,6 +213,14 @@ def aligned_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
             "last_origin_elements": last + work.width - vector,
             "span_bytes": (last + work.width) * element_bytes,
         },
+    )
+
+
+def _contiguous(work: Workload | Workloads) -> tuple[str, Any, Callable[[], str]]:
+    return (
+        "rows_not_contiguous",
+        (work.row_pitch == work.width) | (work.rows <= 1),
+        lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single span",
     )
 
 
@@ -249,7 +284,9 @@ REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "regrouped": regrouped,
     "short_rows": short_rows,
     "staged_rows": staged_rows,
+    "flat_rows": flat_rows,
     "aligned_rows": aligned_rows,
+    "narrow_indices": narrow_indices,
     "spread_rows": spread_rows,
     "subgroups": subgroups,
 }

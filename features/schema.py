@@ -46,7 +46,7 @@ class Point:
     row_phases: Number
     row_parts: Number
     lane_bytes: int
-    load_bytes: int
+    load_bytes: Number
     sm_count: int
     warp_threads: int
     l2_bytes: int
@@ -166,7 +166,7 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         row_phases=through.phases,
         row_parts=through.parts,
         lane_bytes=lane_elements(recipe, element_bytes) * element_bytes,
-        load_bytes=load_bytes(recipe, element_bytes),
+        load_bytes=load_bytes(recipe, element_bytes) * (1 - through.by_element) + element_bytes * through.by_element,
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,

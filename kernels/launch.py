@@ -27,7 +27,8 @@ class LaunchShape:
 @frozen(eq=False)
 class Spread:
     """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
-    CTA, and CTAs a row. `run_rows` rows are taken as if they were one. Whole numbers, or arrays of them.
+    CTA, and CTAs a row. `run_rows` rows are taken as if they were one; `by_element` says (1) that a lane asks for its
+    elements one by one. Whole numbers, or arrays of them.
     """
 
     lanes: Number
@@ -35,6 +36,7 @@ class Spread:
     rows_per_cta: Number
     parts: Number = 1
     run_rows: Number = 1
+    by_element: Number = 0
 
 
 def launch_shape(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
@@ -136,7 +138,12 @@ def _split_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
 
 
 def _original_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
-    return Spread(*reductions.original_spread(rows, width))
+    lanes, phases, rows_per_cta = reductions.original_spread(rows, width)
+    return Spread(lanes, phases, rows_per_cta, by_element=1 * (lanes == 1))
+
+
+def _flat_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(1, 1, recipe.rows_per_cta)
 
 
 def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
@@ -160,5 +167,6 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_split.cu": _split_scan_spread,
     "scan_flat.cu": _flat_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
+    "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

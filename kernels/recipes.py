@@ -140,18 +140,24 @@ def _rows_chain(recipe: Recipe, width: int) -> int:
 
 
 def _original_reduce_chain(recipe: Recipe, width: int) -> int:
-    """The most of the forms, each up to where the launch leaves it for one with more lanes a row.
+    """The most of the forms that rows of this or a lesser width meet; a lane alone adds three times, less than others.
 
     Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
     """
-    ends = (*reductions.LAST_WIDTHS, width)
-    reached = [min(width, end) for end in ends]
-    return max(_lanes_chain(f.lanes, f.phases, n) for f, n in zip(ORIGINAL_FORMS, reached, strict=True))
+    _, two, four, eight, medium, wide = reductions.LAST_WIDTHS
+    eight_lanes, _, *more = ORIGINAL_FORMS
+    ends = zip((eight_lanes, *more), reductions.FIRST_WIDTHS, (eight, two, four, medium, wide, width), strict=True)
+    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ends if max(width, 1) >= first)
 
 
 def _staged_chain(recipe: Recipe, width: int) -> int:
     """Every fourth element of a row, the last three of it, and 2 for the four accumulators."""
     return -(-width // 4) + 5
+
+
+def _flat_chain(recipe: Recipe, width: int) -> int:
+    """Every element but the first, one after the other."""
+    return max(width - 1, 1)
 
 
 def _split_chain(recipe: Recipe, width: int) -> int:
@@ -197,6 +203,10 @@ TEMPLATES = {
         Template(
             "reduce_rows.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
         ),
+        Template(
+            "reduce_lean.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
+        ),
+        Template("reduce_flat.cu", _flat_chain, "a row's elements, one after the other", by_vector=True),
         Template("reduce_staged.cu", _staged_chain, "a quarter of the row, then the four accumulators", by_vector=True),
         Template("reduce_split.cu", _split_chain, "half a row at most, then the parts", workspace=True, by_vector=True),
         Template("reduce_streamed.cu", _streamed_chain, "chunks, items, warp and CTA, one after the other"),

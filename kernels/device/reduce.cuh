@@ -60,15 +60,18 @@ __device__ __forceinline__ State combine(State a, State b) {
   return State{Algebra::combine(a.value, b.value), counts ? a.nans + b.nans : 0};
 }
 
-// An element as it enters. Only entering elements are suppressed: a NaN that additions make is a result.
-__device__ __forceinline__ float enter(Storage element, int &nans) {
-  const float value = rowio::widen(element);
+// A value as it enters. Only entering elements are suppressed: a NaN that additions make is a result.
+__device__ __forceinline__ float enter(float value, int &nans) {
   if constexpr (suppress && Algebra::additive) {
     const bool number = value == value;
     if constexpr (counts) nans += !number;
     return number ? value : 0.0f;
   }
   return value;
+}
+
+__device__ __forceinline__ float enter(Storage element, int &nans, bool is_there) {
+  return enter(is_there ? rowio::widen(element) : Algebra::identity(), nans);
 }
 
 // Halves until one is left: 3 combinations one after the other for 8 elements.
@@ -83,7 +86,15 @@ template <int n> __device__ __forceinline__ float tree(float (&value)[n]) {
 __device__ __forceinline__ float inside(const Vector &vector, int &nans) {
   float value[per_vector];
 #pragma unroll
-  for (int i = 0; i < per_vector; ++i) value[i] = enter(vector.element[i], nans);
+  for (int i = 0; i < per_vector; ++i) value[i] = enter(rowio::widen(vector.element[i]), nans);
+  return tree(value);
+}
+
+// The same of a vector of which only elements [low, high) are the row's.
+__device__ __forceinline__ float inside(const Vector &vector, int low, int high, int &nans) {
+  float value[per_vector];
+#pragma unroll
+  for (int i = 0; i < per_vector; ++i) value[i] = enter(vector.element[i], nans, i >= low && i < high);
   return tree(value);
 }
 
@@ -97,15 +108,47 @@ struct Row {
   int tail;
 };
 
-template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, long long width) {
-  if constexpr (aligned) return Row{row, row, row, width / per_vector, 0, 0};
-  const int offset = reinterpret_cast<unsigned long long>(row) % 16 / sizeof(Storage);
-  int head = (per_vector - offset) % per_vector;
-  if (head > width) head = static_cast<int>(width);
-  const long long vectors = (width - head) / per_vector;
-  const Storage *body = row + head;
-  return Row{row, body, body + vectors * per_vector, vectors, head, static_cast<int>((width - head) % per_vector)};
+// Elements from the last 16-byte boundary to a row.
+__device__ __forceinline__ unsigned int past_boundary(const Storage *row) {
+  return static_cast<unsigned int>(reinterpret_cast<unsigned long long>(row)) % 16 / sizeof(Storage);
 }
+
+template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, long long width) {
+  // Unsigned: a division of what may be negative takes three instructions more.
+  const unsigned long long elements = width;
+  if constexpr (aligned) return Row{row, row, row, static_cast<long long>(elements / per_vector), 0, 0};
+  int head = (per_vector - past_boundary(row)) % per_vector;
+  if (head > width) head = static_cast<int>(width);
+  const unsigned long long rest = elements - head;
+  const long long vectors = rest / per_vector;
+  const Storage *body = row + head;
+  return Row{row, body, body + vectors * per_vector, vectors, head, static_cast<int>(rest % per_vector)};
+}
+
+// The elements of a row before its first whole vector and after its last one, some of which a lane asks for first and lets
+// enter last.
+template <int lanes> struct Ends {
+  static constexpr int each = (per_vector - 2) / lanes + 1;
+  Storage head[each], tail[each];
+
+  __device__ __forceinline__ void load(const Storage *first, int heads, const Storage *last, int tails, int lane) {
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      if (lane + e * lanes < heads) head[e] = first[lane + e * lanes];
+      if (lane + e * lanes < tails) tail[e] = last[lane + e * lanes];
+    }
+  }
+
+  __device__ __forceinline__ void join(State &state, int heads, int tails, int lane) const {
+    int nans = 0;
+#pragma unroll
+    for (int e = 0; e < each; ++e) {
+      if (lane + e * lanes < heads) state.value = combine(state.value, enter(rowio::widen(head[e]), nans));
+      if (lane + e * lanes < tails) state.value = combine(state.value, enter(rowio::widen(tail[e]), nans));
+    }
+    if constexpr (counts) state.nans += nans;
+  }
+};
 
 // Takes a row with `lanes` lanes, of which this is one: lane l has vectors l, l + lanes, ...; `unroll` of them make a
 // step. The ends of the row are asked for first and enter last.
@@ -114,15 +157,8 @@ template <bool aligned> __device__ __forceinline__ Row cut(const Storage *row, l
 // between, ptxas waits for the first of them before it asks for the last, to save registers: two latencies a step.
 template <int lanes, int unroll, bool aligned>
 __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
-  constexpr int ends = (per_vector - 2) / lanes + 1;
-  Storage head[ends], tail[ends];
-  if constexpr (!aligned) {
-#pragma unroll
-    for (int e = 0; e < ends; ++e) {
-      if (lane + e * lanes < row.head) head[e] = row.first[lane + e * lanes];
-      if (lane + e * lanes < row.tail) tail[e] = row.last[lane + e * lanes];
-    }
-  }
+  Ends<lanes> ends;
+  if constexpr (!aligned) ends.load(row.first, row.head, row.last, row.tail, lane);
 
   constexpr int step = unroll * lanes;
   const Storage *at = row.body + lane * per_vector;
@@ -139,16 +175,52 @@ __device__ __forceinline__ void gather(State &state, const Row &row, int lane) {
       if (u * lanes < rest) part = combine(part, inside(next[u], nans));
     state = combine(state, State{part, nans});
   }
+  if constexpr (!aligned) ends.join(state, row.head, row.tail, lane);
+}
 
-  if constexpr (!aligned) {
+// Takes a short row by the vectors that cover it, from the boundary before it to the one after it: lane l has vectors
+// l, l + lanes, ... What else the first and the last of them hold is of neighbours or gaps and does not enter, but it has
+// to be there: where the row is not `surrounded` by the tensor, vectors that it does not fill are left to its ends. So a
+// row of any offset takes one load where ends and vectors take three, with few lanes at each.
+//
+// A row begins in its first vector, so others have no low end. Where a warp takes several rows, nearly every load of it has
+// some row's end, and vectors without one are not told apart.
+template <int lanes, int unroll>
+__device__ __forceinline__ void cover(State &state, const Storage *row, int width, bool surrounded, int lane) {
+  constexpr int hop = lanes * per_vector;
+  const int skip = past_boundary(row);
+  int heads = 0, tails = 0;
+  Ends<lanes> ends;
+  if (!surrounded) {
+    heads = (per_vector - skip) % per_vector;
+    if (heads > width) heads = width;
+    tails = static_cast<unsigned int>(width - heads) % per_vector;
+    ends.load(row, heads, row + width - tails, tails, lane);
+  }
+
+  const Storage *at = row - skip + lane * per_vector;
+  // Where the row begins and ends, and how far its vectors go, counted from the lane's next one.
+  int low = skip - lane * per_vector, high = low + width;
+  int reach = surrounded ? high : high - (per_vector - 1);
+  for (; reach > 0; low -= unroll * hop, high -= unroll * hop, reach -= unroll * hop, at += unroll * hop) {
+    const bool has_first = surrounded || low <= 0;
+    Vector next[unroll];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+      if (u * hop < reach && (u > 0 || has_first)) next[u].load_each(at + u * hop);
+    float part = Algebra::identity();
     int nans = 0;
 #pragma unroll
-    for (int e = 0; e < ends; ++e) {
-      if (lane + e * lanes < row.head) state.value = combine(state.value, enter(head[e], nans));
-      if (lane + e * lanes < row.tail) state.value = combine(state.value, enter(tail[e], nans));
+    for (int u = 0; u < unroll; ++u) {
+      const int from = u == 0 ? low : 0, to = high - u * hop;
+      if (u * hop >= reach) break;
+      if (u == 0 && !has_first) continue;
+      const bool is_full = lanes == 32 && from <= 0 && to >= per_vector;
+      part = combine(part, is_full ? inside(next[u], nans) : inside(next[u], from, to, nans));
     }
-    if constexpr (counts) state.nans += nans;
+    state = combine(state, State{part, nans});
   }
+  if (!surrounded) ends.join(state, heads, tails, lane);
 }
 
 // Combines the states of each `lanes` neighbouring lanes of a warp; all of them get the result. The whole warp calls it.

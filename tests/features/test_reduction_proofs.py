@@ -96,6 +96,7 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
     }
     assert facts(work, "max.rows2", "regrouped") == {"original_rows_per_program": 8, "rows_per_program": 2}
     assert facts(workload("min", (9, 64), "float32"), "min.original", "independent_rows")["rows_per_program"] == 32
+    assert facts(workload("sum", (9, 5), "float16"), "sum.flat", "flat_rows")["thread_bytes"] == 80
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,10 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
     [
         ("sum", (9, 1025), "sum.rows4", "not_more_programs", "takes 4 rows a program at width 1025, no more than 4"),
         ("sum", (9, 33), "sum.short2", "width_too_large", "width 33 is more than 32 (2 x 8 elements for each of 2"),
-        ("max", (9, 257), "max.short16", "width_too_large", "width 257 is more than 256"),
+        ("max", (9, 129), "max.short8", "width_too_large", "width 129 is more than 128"),
+        ("sum", (9, 9), "sum.flat", "width_too_large", "width 9 is more than 8, and a thread takes 8 whole rows"),
+        ("sum", (2**31, 8), "sum.lean8", "index_overflow", "2147483648 rows are more than 2147483647"),
+        ("sum", (1, 2**31), "sum.lean64", "index_overflow", "2147483648 elements a row are more than 2147483647"),
         ("sum", (9, 33), "sum.staged256", "width_too_large", "256 rows of 33 elements are 16896 bytes"),
         ("sum", (9, 1001), "sum.aligned", "width_not_divisible", "width 1001 is not a multiple of 8 elements"),
         ("sum", (9, 8192), "sum.split", "width_too_small", "width 8192 is not more than 8192 (4 x 8 elements x 256"),
@@ -131,11 +135,15 @@ def test_a_shape_that_a_recipe_cannot_take_is_refused_with_the_numbers(
         ({"strides": (18, 1)}, "sum.aligned", "misaligned"),
         ({"alignment_bytes": 2}, "sum.staged64", "misaligned"),
         ({"strides": (24, 1)}, "sum.staged64", "rows_not_contiguous"),
+        ({"strides": (24, 1)}, "sum.flat", "rows_not_contiguous"),
+        ({"alignment_bytes": 8}, "sum.flat", "misaligned"),
+        ({"alignment_bytes": 8}, "sum.lean8", "misaligned"),
     ],
 )
 def test_a_layout_that_vectors_cannot_cross_is_refused(layout: dict[str, Any], recipe_id: str, code: str) -> None:
     """Rows that are cut at vector boundaries take any element-aligned base and pitch."""
-    work = workload("sum", (9, 16), "float16", **layout)
+    width = 8 if recipe_id == "sum.flat" else 16
+    work = workload("sum", (9, width), "float16", **layout)
     assert refusal(work, recipe_id).code == code
     for name in ("sum.rows1", "sum.rows4", "sum.short8"):
         assert isinstance(prove(work, recipe(name)), Proved)
@@ -143,7 +151,7 @@ def test_a_layout_that_vectors_cannot_cross_is_refused(layout: dict[str, Any], r
 
 def test_one_row_has_no_pitch_that_could_be_wrong() -> None:
     work = Workload(program_of("sum", "float16"), 1, 16, 17)
-    for name in ("sum.aligned", "sum.staged64"):
+    for name in ("sum.aligned", "sum.staged64", "sum.lean64"):
         assert isinstance(prove(work, recipe(name)), Proved)
 
 
@@ -169,8 +177,8 @@ def test_bit_equal_numerics_admit_what_keeps_the_order_and_every_extreme() -> No
 @pytest.mark.parametrize("dtype", STORAGE)
 def test_many_workloads_are_proved_as_each_alone(op: str, dtype: str) -> None:
     rng = np.random.default_rng(3)
-    rows = np.concatenate([[0, 1, 2, 2**25, 2**32], rng.integers(1, 5000, 60)])
-    widths = np.concatenate([[7, 16, 8193, 65536, 8], rng.integers(1, 20_000, 60)])
+    rows = np.concatenate([[0, 1, 2, 2**25, 2**32, 70], rng.integers(1, 5000, 60)])
+    widths = np.concatenate([[7, 16, 8193, 65536, 8, 5], rng.integers(1, 20_000, 60)])
     pitches = widths + rng.integers(0, 9, widths.size)
     works = workloads(program_of(op, dtype), rows, widths, row_pitches=pitches)
     for row in recipes_for(program_of(op, dtype)):

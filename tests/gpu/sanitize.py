@@ -189,10 +189,11 @@ def every_further_way(checks: Checks, dtype: str) -> None:
                 checks.run(recipe, x, y, judge(x.span, y.span, recipe.alignment))
 
 
-# Every form of the reductions' original, masked and whole steps of each recipe, last CTAs short of rows, and splits.
+# Every form of the reductions' original, masked and whole steps of each recipe, first and last CTAs and such between,
+# last CTAs short of rows, and splits.
 REDUCED = (
-    *((70, 1), (300, 5), (130, 8), (65, 27), (33, 64), (9, 100), (20, 256), (9, 1000)),
-    *((5, 2049), (3, 8200), (2, 20000)),
+    *((70, 1), (300, 5), (1100, 5), (130, 8), (300, 27), (200, 40), (33, 64), (90, 100), (33, 129), (20, 256)),
+    *((9, 1000), (5, 2049), (3, 8200), (2, 20000)),
 )
 
 
@@ -205,7 +206,7 @@ def every_reduction(checks: Checks, dtype: str) -> None:
                 if isinstance(prove(workload_of(recipe, x), recipe), Proved):
                     checks.run(recipe, x, allocated(dtype, rows, 1, y_offset), Verdict.RECIPE)
     for recipe in {row.template: row for row in EVERY if dtype in row.dtypes}.values():
-        rows, width = 9, 16 if recipe.role in ("short", "staged") else 8200
+        rows, width = 9, {"short": 16, "staged": 16, "flat": 8}.get(recipe.role, 8200)
         x = allocated(dtype, rows, width)
         inside = Tensor(x.raw, dtype, rows, 1, 1, x.first + (width + 1) * storage(dtype).bytes)
         for go in (checks.run, checks.replay):

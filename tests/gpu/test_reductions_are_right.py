@@ -39,7 +39,18 @@ def test_every_recipe_is_right_at_every_geometry(kernels: Kernels, sm_count: int
 @pytest.mark.parametrize("offset", range(1, 9))
 def test_any_base_and_any_pitch_is_taken(kernels: Kernels, sm_count: int, form: str, dtype: str, offset: int) -> None:
     """Input and results at offsets and pitches of their own; rows of one CTA lie at different offsets from a vector."""
-    shapes = ((700, 3), (500, 27), (300, 64), (90, 127), (33, 256), (19, 1000), (6, 2305), (3, 9001), (2, 40000))
+    shapes = (
+        (700, 3),
+        (500, 27),
+        (500, 59),
+        (300, 64),
+        (90, 127),
+        (33, 256),
+        (19, 1000),
+        (6, 2305),
+        (3, 9001),
+        (2, 40000),
+    )
     for turn, (rows, width) in enumerate(shapes):
         gap = (offset + turn) % 4
         x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + gap)
@@ -57,7 +68,9 @@ def test_aligned_rows_of_a_wider_tensor_are_taken(kernels: Kernels, sm_count: in
 
 
 @ANY_DTYPE
-@pytest.mark.parametrize(("rows", "width"), [(1_000_000, 1), (1_000_000, 8), (1_000_000, 31), (1_000_000, 127)])
+@pytest.mark.parametrize(
+    ("rows", "width"), [(1_000_000, 1), (1_000_001, 5), (1_000_000, 8), (1_000_000, 31), (1_000_000, 127)]
+)
 def test_a_million_short_rows_are_right(kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int) -> None:
     for form in ("reduce.sum", "reduce.max"):
         check_every_recipe(kernels, sm_count, form, random(dtype, rows, width, seed=1))

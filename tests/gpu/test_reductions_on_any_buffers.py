@@ -22,8 +22,8 @@ ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 
 def geometry_of(row: Recipe) -> tuple[int, int]:
     """Return rows and a width that the recipe takes."""
-    if row.role in ("short", "staged"):
-        return 70, 16
+    if row.role in ("short", "staged", "flat"):
+        return 70, 8 if row.role == "flat" else 16
     return (7, 1000) if row.id.endswith("rows4") else (7, 20_000)
 
 
@@ -58,11 +58,14 @@ def test_a_result_inside_the_input_is_right_from_a_copy(kernels: Kernels, sm_cou
             assert right(original_of(row.form), given, y)
 
 
-@pytest.mark.parametrize("name", ["sum.aligned", "max.aligned", "sum.staged64", "sum.subgroup_e8u8_aligned"])
+@pytest.mark.parametrize(
+    "name",
+    ["sum.aligned", "max.aligned", "sum.staged64", "sum.flat", "sum.lean8", "max.lean512", "sum.subgroup_e8u8_aligned"],
+)
 def test_a_misaligned_input_gets_the_original_bit_for_bit(kernels: Kernels, sm_count: int, name: str) -> None:
     """And a misaligned result changes nothing: it is written by elements."""
     row = recipe(name)
-    rows, width = (70, 24) if row.role == "staged" else (9, 2048)
+    rows, width = {"staged": (70, 24), "flat": (70, 8)}.get(row.role, (9, 2048))
     ready = prepared(kernels, row, "bfloat16", rows, width, sm_count)
     for offset in range(9):
         x = random("bfloat16", rows, width, seed=offset, offset=offset)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.dtypes import storage
-from kernels.launch import launch_shape
+from kernels.launch import LaunchShape, launch_shape
 from kernels.recipes import Recipe
 from kernels.reductions import REDUCTIONS, out_width
 from kernels.source import device_file, macros
@@ -104,6 +104,7 @@ def run(
     y_offset: int | None = -1,
     seed: int = 0,
     workspace: Any = None,
+    shape: LaunchShape | None = None,
 ) -> tuple[Any, Any]:
     """Run on rows of values and return what was stored of them, and the results, as bits: a row's, or its one.
 
@@ -114,6 +115,7 @@ def run(
     spacing : elements from one row of results to the next; as many as it has when omitted.
     y_offset : as `offset`, of the results; at the other end of their pages than x when omitted.
     seed : of the order in which CTAs run.
+    shape : of a launch other than the recipe's own.
     """
     rows, width = values.shape
     size, pitch = storage(dtype).bytes, width + gap
@@ -129,7 +131,7 @@ def run(
     y = Fenced(((rows - 1) * spacing + results) * size, None if y_offset is None else y_offset * size)
     x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
     y.bytes[:] = UNWRITTEN
-    shape = launch_shape(recipe, rows, max(width, 1), 132)
+    shape = shape or launch_shape(recipe, rows, max(width, 1), 132)
     used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
     order = np.random.default_rng(seed).permutation(shape.ctas).astype(np.int32)
     first, second, *_ = (*shape.extra, 0, 0)

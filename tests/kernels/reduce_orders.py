@@ -42,7 +42,13 @@ def cut(width: int, offset: int, vector: int) -> tuple[int, int, int]:
 
 
 def gather(
-    x: Numbers, combine: Combine, lanes: int, unroll: int, vector: int, part: tuple[int, int, int, int, int]
+    x: Numbers,
+    combine: Combine,
+    lanes: int,
+    unroll: int,
+    vector: int,
+    part: tuple[int, int, int, int, int],
+    first_head: int = 0,
 ) -> Numbers:
     """Return what each lane knows of a part of a row: (head, body's first element, vectors, tail's first, tail)."""
     head, body, vectors, last, tail = part
@@ -57,7 +63,7 @@ def gather(
         took = mine[first + mine < vectors]
         state[took] = combine(state[took], partial[took])
     for end in range(-(-(vector - 1) // lanes)):
-        for start, count in ((0, head), (last, tail)):
+        for start, count in ((first_head, head), (last, tail)):
             there = mine[mine + end * lanes < count]
             state[there] = combine(state[there], x[start + there + end * lanes])
     return state
@@ -75,6 +81,36 @@ def lanes_order(x: Numbers, combine: Combine, lanes: int, unroll: int, vector: i
     head, vectors, tail = cut(x.size, offset, vector)
     part = (head, head, vectors, head + vectors * vector, tail)
     return combined(gather(x, combine, lanes, unroll, vector, part), combine)
+
+
+def cover_order(
+    x: Numbers, combine: Combine, lanes: int, unroll: int, vector: int, offset: int, surrounded: bool
+) -> Any:
+    """Reduce a row as a group of lanes does by the vectors that cover it; what is not the row's is the identity.
+
+    Where the tensor does not surround the row, the vectors that the row does not fill enter last, as elements.
+    """
+    head, _, tail = (0, 0, 0) if surrounded else cut(x.size, offset, vector)
+    padded = np.zeros(-(-(offset + x.size) // vector) * vector, x.dtype)
+    padded[offset + head : offset + x.size - tail] = x[head : x.size - tail]
+    ends = np.concatenate([x[:head], x[x.size - tail :]])
+    part = (head, 0, padded.size // vector, padded.size + head, tail)
+    return combined(gather(np.concatenate([padded, ends]), combine, lanes, unroll, vector, part, padded.size), combine)
+
+
+def alone_order(x: Numbers, combine: Combine) -> Any:
+    """Reduce a row of at most eight elements as one lane of the original does."""
+    padded = np.zeros(8, x.dtype)
+    padded[: x.size] = x
+    return tree(padded, combine)
+
+
+def flat_order(x: Numbers, combine: Combine) -> Any:
+    """Reduce a row as one of the eight that a thread has: from the first element to the last."""
+    total = x[0]
+    for value in x[1:]:
+        total = combine(total, value)
+    return total
 
 
 def split_order(

@@ -8,14 +8,14 @@ from kernels.launch import spread
 from kernels.recipes import RECIPES, Recipe, recipe
 from kernels.reductions import SHORT
 from kernels.reference import chain
-from kernels.scans import FLAT, run_elements, run_rows, step_elements
+from kernels.scans import run_elements, run_rows, step_elements
 from tests.kernels.orders import cub_order, deeper, flat_order, lanes_order, original_order, split_order
 
 ORIGINAL_SCAN = recipe("scan.original")
 SPLITS = tuple(row for row in RECIPES if row.template == "scan_split.cu")
 CUBS = tuple(row for row in RECIPES if row.template == "scan_cub.cu")
 ANYS = tuple(row for row in RECIPES if row.template == "scan_any.cu")
-FLATS = tuple(row for row in RECIPES if row.role == FLAT)
+FLATS = tuple(row for row in RECIPES if row.template == "scan_flat.cu")
 HELD = tuple(row for row in RECIPES if row.form == "prefix.sum" and row.role == SHORT)
 WIDTHS = (
     *(1, 2, 8, 9, 255, 256, 257, 512, 513, 1000, 1024, 1025, 2047, 2303, 2304),

@@ -14,8 +14,9 @@ from features.program import program_of
 from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.dtypes import storage
-from kernels.launch import launch_shape
+from kernels.launch import LaunchShape, launch_shape
 from kernels.recipes import Recipe, recipe, recipes_of
+from kernels.reductions import ORIGINAL_FORMS
 from kernels.reference import compare
 from tests.kernels.emulated import PAGE, run, values_of
 
@@ -24,12 +25,34 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning"),
 ]
 SHAPES = (
-    *((1, 1), (70, 3), (33, 7), (17, 8), (300, 9), (21, 17), (300, 27), (12, 32), (9, 63), (33, 64), (20, 100)),
+    *(
+        (1, 1),
+        (70, 3),
+        (1030, 5),
+        (300, 8),
+        (300, 12),
+        (150, 40),
+        (33, 7),
+        (17, 8),
+        (300, 9),
+        (21, 17),
+        (300, 27),
+        (12, 32),
+        (9, 63),
+        (33, 64),
+        (90, 65),
+        (50, 127),
+        (20, 100),
+        (41, 129),
+    ),
     *((5, 256), (3, 1000), (9, 1024), (5, 1025), (1, 2049), (2, 8193), (1, 16384), (5, 16390)),
 )
 # (gap between rows, offset of the first element), in elements of two bytes; None ends the tensor at a fence.
 LAYOUTS = ((0, 0), (0, None), (1, 1), (3, 7), (8, 8))
-OTHERS = ("max.original", "max.staged256", "min.split", "mean.split", "nansum.rows1", "nanmean.original")
+OTHERS = (
+    *("max.original", "max.flat", "max.short4", "max.staged256", "mean.lean64", "max.lean8", "min.split", "mean.split"),
+    *("nansum.rows1", "nanmean.original"),
+)
 MOST_THREADS = 6000  # of a launch: each is a fiber, and switching takes a system call
 RNG = np.random.default_rng(23)
 
@@ -66,6 +89,19 @@ def test_every_recipe_is_right_and_stays_inside(row: Recipe) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_algebras_and_policies_are_right(name: str) -> None:
     assert check(recipe(name), "float32") > 0
+
+
+@pytest.mark.parametrize("form", range(len(ORIGINAL_FORMS)))
+@pytest.mark.parametrize("name", ["sum.original", "max.aligned", "nanmean.original"])
+def test_every_form_of_the_original_is_right_whatever_the_launch_prefers(name: str, form: int) -> None:
+    row, rows = recipe(name), 3 * ORIGINAL_FORMS[form].rows_per_cta - 5
+    whole = name == "max.aligned"
+    for width in (8,) if ORIGINAL_FORMS[form].lanes == 1 else (8, 24, 136):
+        shape = LaunchShape(3, row.threads, (form,))
+        values = RNG.uniform(-1, 1, (rows, width - (not whole)))
+        given, got = run(row, "float16", values, offset=0 if whole else 3, gap=0, seed=form, shape=shape)
+        found = compare(np, row.form, row, "float16", values_of(given, "float16"), values_of(got, "float16")[:, None])
+        assert found.right, (width, found)
 
 
 @pytest.mark.parametrize("name", ["max.rows1", "max.short8", "min.original"])

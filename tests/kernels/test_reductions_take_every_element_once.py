@@ -14,33 +14,67 @@ from kernels import reductions
 from kernels.dtypes import STORAGE
 from kernels.launch import MAX_GRID, launch_shape, rows_per_program, spread
 from kernels.recipes import RECIPES, TEMPLATES, Recipe, recipe, recipes_of
-from kernels.reductions import MOST_PARTS, ORIGINAL_FORMS, REDUCTIONS, STAGE_BYTES, original_form, split_parts
+from kernels.reductions import (
+    FLAT_ROWS,
+    FLAT_WIDTH,
+    LAST_WIDTHS,
+    MOST_PARTS,
+    ORIGINAL_FORMS,
+    REDUCTIONS,
+    STAGE_BYTES,
+    original_form,
+    split_parts,
+)
 from kernels.reference import chain
 from kernels.source import device_file
 from tests.kernels.orders import deeper
-from tests.kernels.reduce_orders import lanes_order, split_order, staged_order, streamed_order
+from tests.kernels.reduce_orders import (
+    alone_order,
+    cover_order,
+    flat_order,
+    lanes_order,
+    split_order,
+    staged_order,
+    streamed_order,
+)
 
 SUMS = recipes_of("reduce.sum")
-WIDTHS = (1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 127, 255, 256, 257, 1000, 1024, 1025, 2049, 4097, 8192, 8193, 16383, 16384)
+WIDTHS = (
+    *(1, 2, 3, 7, 8, 9, 28, 29, 31, 60, 61, 63, 64, 65, 127, 128, 129, 255, 256, 257),
+    *(1000, 1024, 1025, 2049, 4097, 8192, 8193, 16383, 16384),
+)
 LONG = (50257, 131072)
 VECTORS = sorted({16 // kind.bytes for kind in STORAGE.values()})
 RNG = np.random.default_rng(11)
-CASE = re.compile(rb"(?:case (\d+)|default):[^@]*?(at_once|in_turn)<([^>]*)>")
+NARROW = (reductions.SHORT, reductions.STAGED, reductions.FLAT)
+CASE = re.compile(rb"(?:case (\d+)|default):[^@]*?(at_once|alone|in_turn)<([^>]*)>")
 
 
 def orders(row: Recipe, rows: int, width: int, vector: int, offset: int) -> Any:
-    """Return the model of a recipe's way through a row: (numbers, combination) -> result."""
+    """Return the models of a recipe's ways through a row, (numbers, combination) -> result.
+
+    One, or two: that of a row at the ends of a tensor and that of a row in its midst.
+    """
     through = spread(row, rows, width, 132)
     if row.template == "reduce_split.cu":
         parts, units = split_parts(row.threads, rows, width, 132)
-        return partial(_split, row.threads, row.phases, vector, offset, parts, units)
+        return (partial(_split, row.threads, row.phases, vector, offset, parts, units),)
     if row.template == "reduce_staged.cu":
-        return staged_order
+        return (staged_order,)
+    if row.template == "reduce_flat.cu":
+        return (flat_order,)
     if row.template == "reduce_streamed.cu":
         carry = dict(row.constants)["CARRY"]
         lanes = row.threads // row.rows_per_cta
-        return lambda x, combine: streamed_order(x, combine, lanes, row.items, row.phases, carry)
-    return lambda x, combine: lanes_order(x, combine, through.lanes, through.phases, vector, offset)
+        return (lambda x, combine: streamed_order(x, combine, lanes, row.items, row.phases, carry),)
+    if through.lanes == 1:
+        return (alone_order,)
+    if row.alignment[0] == "rows":
+        offset = 0
+    shape = {"lanes": through.lanes, "unroll": through.phases, "vector": vector, "offset": offset}
+    if through.lanes > 32 or row.alignment[0] == "rows":
+        return (partial(lanes_order, **shape),)
+    return tuple(partial(cover_order, **shape, surrounded=surrounded) for surrounded in (False, True))
 
 
 def _split(lanes: int, unroll: int, vector: int, offset: int, parts: int, units: int, x: Any, combine: Any) -> Any:
@@ -53,6 +87,8 @@ def widths_of(row: Recipe) -> tuple[int, ...]:
         return tuple(w for w in WIDTHS if w <= 16 * row.threads // row.rows_per_cta)
     if row.role == reductions.STAGED:
         return tuple(w for w in WIDTHS if w * row.rows_per_cta * 2 <= STAGE_BYTES)
+    if row.role == reductions.FLAT:
+        return tuple(range(1, FLAT_WIDTH + 1))
     if row.role == reductions.SPLIT:
         return tuple(w for w in (*WIDTHS, *LONG) if w > 8192)
     return (*WIDTHS, *LONG)
@@ -71,33 +107,43 @@ def cases(row: Recipe) -> Iterator[tuple[int, int, int, int]]:
 def test_every_element_enters_once(row: Recipe) -> None:
     for rows, width, vector, offset in cases(row):
         weights = RNG.integers(1, 2**40, width)
-        assert orders(row, rows, width, vector, offset)(weights, np.add) == weights.sum(), (rows, width, vector, offset)
+        for order in orders(row, rows, width, vector, offset):
+            assert order(weights, np.add) == weights.sum(), (rows, width, vector, offset)
 
 
 @pytest.mark.parametrize("row", SUMS, ids=lambda row: row.id)
 def test_no_chain_is_longer_than_the_recipe_says(row: Recipe) -> None:
     for rows, width, vector, offset in cases(row):
-        depth = orders(row, rows, width, vector, offset)(np.zeros(width, np.int64), deeper)
-        assert depth <= chain(row, width), (rows, width, vector, offset)
+        for order in orders(row, rows, width, vector, offset):
+            assert order(np.zeros(width, np.int64), deeper) <= chain(row, width), (rows, width, vector, offset)
 
 
-@pytest.mark.parametrize("row", [row for row in SUMS if row.role not in (reductions.SHORT, reductions.STAGED)])
+@pytest.mark.parametrize("row", [row for row in SUMS if row.role not in NARROW])
 def test_a_chain_is_not_much_longer_than_what_the_kernel_does_with_four_elements_a_vector(row: Recipe) -> None:
     """Where rows are long. Two-byte storage has half the steps; more rows than SMs split into the fewest parts."""
     width = 131072
-    depth = orders(row, 10_000, width, 4, 3)(np.zeros(width, np.int64), deeper)
+    depth = max(order(np.zeros(width, np.int64), deeper) for order in orders(row, 10_000, width, 4, 3))
     assert chain(row, width) - depth <= 8
 
 
 def test_forms_are_those_of_the_kernels_switch() -> None:
     found = CASE.findall(device_file("reduce_original.cu"))
     assert [number for number, *_ in found] == [*(str(i).encode() for i in range(len(found) - 1)), b""]
-    lanes = [int(arguments.split(b",")[0]) for _, kind, arguments in found if kind == b"at_once"]
-    assert lanes == [form.lanes for form in ORIGINAL_FORMS[:-1]]
-    assert [int(a.split(b",")[-2 if k == b"at_once" else -1]) for _, k, a in found] == [
-        f.phases for f in ORIGINAL_FORMS
-    ]
-    assert [form.rows_per_cta for form in ORIGINAL_FORMS[:-1]] == [256 // form.lanes for form in ORIGINAL_FORMS[:-1]]
+    assert len(found) == len(ORIGINAL_FORMS)
+    for (_, kind, arguments), form in zip(found, ORIGINAL_FORMS, strict=True):
+        numbers = [int(n) for n in arguments.split(b",") if n.strip().isdigit()]
+        if kind == b"at_once":
+            assert (numbers, form.rows_per_cta) == ([form.lanes, form.phases], 256 // form.lanes)
+        elif kind == b"alone":
+            assert (form.lanes, form.phases, numbers) == (1, 1, [])
+        else:
+            assert (form.lanes, numbers) == (256, [form.phases])
+    alone = next(form for form in ORIGINAL_FORMS if form.lanes == 1)
+    assert b"rows_alone = %d;" % (alone.rows_per_cta // 256) in device_file("reduce_original.cu")
+    assert b"alone_most = %d;" % LAST_WIDTHS[0] in device_file("reduce_original.cu")
+    flat = device_file("reduce_flat.cu")
+    assert b"rows_each = %d;" % FLAT_ROWS in flat
+    assert b"most = %d;" % FLAT_WIDTH in flat
     assert b"rows_in_turn = %d;" % ORIGINAL_FORMS[-1].rows_per_cta in device_file("reduce_original.cu")
     assert b"most_parts = %d;" % MOST_PARTS in device_file("reduce_split.cu")
     assert b"stage_bytes = %d;" % STAGE_BYTES in device_file("reduce_staged.cu")
@@ -107,7 +153,7 @@ def test_every_form_is_launched_and_rows_a_program_follow_from_the_width() -> No
     original = recipe("sum.original")
     met = set()
     for rows in (1, 2, 3, 132, 100_000):
-        for width in (1, 64, 65, 1024, 1025, 2048, 2049, 16383, 16384, 10**6):
+        for width in (1, 8, 9, 28, 29, 60, 61, 128, 129, 1024, 1025, 2048, 2049, 16383, 16384, 10**6):
             shape = launch_shape(original, rows, width, 132)
             through = spread(original, rows, width, 132)
             met.add(shape.extra[0])
@@ -140,12 +186,12 @@ def test_parts_cover_a_row_and_are_at_least_two() -> None:
 
 
 def test_many_launches_are_shaped_as_each_alone() -> None:
-    rows, widths = np.array([1, 2, 3, 132, 10_000]), np.array([64, 4096, 2000, 16384, 300_000])
+    rows, widths = np.array([1, 2, 3, 132, 10_000]), np.array([64, 4096, 5, 16384, 300_000])
     for row in SUMS:
         together = spread(row, rows, widths, 132)
         for i, (r, w) in enumerate(zip(rows.tolist(), widths.tolist(), strict=True)):
             alone = spread(row, r, w, 132)
-            for name in ("lanes", "phases", "rows_per_cta", "parts"):
+            for name in ("lanes", "phases", "rows_per_cta", "parts", "by_element"):
                 assert np.broadcast_to(getattr(together, name), rows.shape)[i] == getattr(alone, name)
     forms = original_form(rows, widths)
     assert forms.tolist() == [original_form(int(r), int(w)) for r, w in zip(rows, widths, strict=True)]

@@ -94,3 +94,4 @@ template <typename Value> Value __shfl_up_sync(unsigned mask, Value value, int d
   return shuffled(mask, value, Shuffle::up, lanes << 8 | distance);
 }
 inline void __syncthreads() { barrier(); }
+inline void __syncwarp() { __shfl_sync(0xffffffffu, 0u, 0); }
