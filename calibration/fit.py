@@ -17,8 +17,9 @@ from calibration.records import Geometry
 from features.schemas import schemas_of
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import family_of
+from kernels.recipes import ORIGINAL, family_of
 from kernels.target import Target
+from policy.profile import ANY_DTYPE
 
 FIT_SCHEMA = "rowsmith.fit/1"
 _FIGURES = ("regret_geomean", "regret_p95", "regret_worst", "regressions")
@@ -68,10 +69,12 @@ def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, A
     table = sharing_table(design)
     sharing = choose_sharing(table)
     blocks = solve_blocks(design, design.rows, sharing)
-    expected = len(design.schema.roles) * (1 if sharing == SHARED else len(design.dtypes))
-    if len(blocks) != expected:
+    missing = missing_originals(design, blocks, sharing)
+    if missing:
         made = ", ".join(f"{part.block.role} {part.block.dtype}" for part in blocks) or "none"
-        raise FitError(f"{design.schema.id}: {expected} blocks are needed and there are rows enough for {made} only")
+        raise FitError(
+            f"{design.schema.id}: too few rows of the original for {', '.join(missing)}; blocks could be made of {made}"
+        )
     return {
         "schema": FIT_SCHEMA,
         "form": design.family,
@@ -104,6 +107,15 @@ def block_document(solved: SolvedBlock) -> dict[str, Any]:
         "condition": solution.condition,
         "ranges": [list(pair) for pair in solved.block.ranges],
     }
+
+
+def missing_originals(design: Design, blocks: Sequence[SolvedBlock], sharing: str) -> list[str]:
+    """Return the dtypes whose original no block prices: without it no recipe is compared with anything.
+
+    Another role that the cohort has too few rows of has no block, and its recipes are not scored (`no_fit`).
+    """
+    priced = {part.block.dtype for part in blocks if part.block.role == ORIGINAL}
+    return [dtype for dtype in ((ANY_DTYPE,) if sharing == SHARED else design.dtypes) if dtype not in priced]
 
 
 def sharing_table(design: Design) -> list[dict[str, Any]]:

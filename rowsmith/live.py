@@ -86,10 +86,14 @@ class Dispatcher:
             return Ready(workload, None, None, self._prepared(workload, original, original))
         # On another target than the profile's nothing is scored, so only a forced recipe is worth loading.
         worth_visiting = forced is not None or not profile.target.differences(self.target)
+        # Nor is a recipe that the profile was made without: whatever its receipt says, it is not calibrated.
         proved = [
             recipe
             for recipe, proof in candidates(workload)
-            if worth_visiting and recipe.role != ORIGINAL and isinstance(proof, Proved)
+            if worth_visiting
+            and recipe.role != ORIGINAL
+            and isinstance(proof, Proved)
+            and (recipe.id == forced or (recipe.id, workload.dtype) in profile.recorded)
         ]
 
         def rank(recipe: Recipe, receipt: Receipt) -> float | None:

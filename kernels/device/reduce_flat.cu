@@ -64,7 +64,7 @@ template <int width> __device__ __forceinline__ void take(Result &result, const 
     for (int e = 0; e < per_vector; ++e) {
       const int i = p * per_vector + e, row = i / width;
       const float entering = enter(rowio::widen(piece.element[e]), nans);
-      value = i % width == 0 ? entering : combine(value, entering);
+      value = combine(i % width == 0 ? Algebra::identity() : value, entering);
       if (i % width != width - 1) continue;
       put(&result.vector[row / per_vector].element[row % per_vector], State{value, nans}, width);
       nans = 0;

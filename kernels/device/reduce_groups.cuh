@@ -115,7 +115,7 @@ __device__ __forceinline__ void alone(const Rows &all, long long base) {
     int nans = 0;
 #pragma unroll
     for (int i = 0; i < most; ++i) value[i] = enter(element[r][i], nans, i < width);
-    const State state{tree(value), nans};
+    const State state = combine(nothing(), State{tree(value), nans}); // of NaN alone, the identity is left
     if (row + r * threads < all.rows) all.put(row + r * threads, state);
   }
 }
