@@ -13,11 +13,13 @@ from sklearn.model_selection import PredefinedSplit
 from calibration.design import Design, Row, block_of, original_row
 from calibration.nnls import Solution, solve
 from calibration.stats import quantile, regresses, same, spread
+from kernels.dtypes import storage
 from policy.profile import ANY_DTYPE, Block
 from policy.select import ADMISSION, score
 
 CROSSVALIDATION_SCHEMA = "rowsmith.crossvalidation/1"
-SHARED, SEPARATE = "shared", "separate"
+# Which dtypes share a block: all; those of one storage size, whose kernels move the same bytes; none.
+SHARED, SIZED, SEPARATE = "shared", "storage_bytes", "separate"
 FOLDS = 5
 _QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
@@ -41,15 +43,24 @@ class HeldOut:
 
 
 def solve_blocks(design: Design, rows: Iterable[Row], sharing: str) -> tuple[SolvedBlock, ...]:
-    """Solve one block for each role, and for each dtype where they are separate; each needs a row a column."""
+    """Solve one block for each role, and for each dtype unless all share one; each needs a row a column.
+
+    Dtypes that share by storage size have each a block, of the same rows.
+    """
     solved = []
     for role, features in design.schema.roles.items():
         of_role = [row for row in rows if row.recipe.role == role]
         for dtype in (ANY_DTYPE,) if sharing == SHARED else design.dtypes:
-            chosen = tuple(row for row in of_role if dtype in (ANY_DTYPE, row.geometry.dtype))
+            chosen = tuple(row for row in of_role if _shares(sharing, row.geometry.dtype, dtype))
             if len(chosen) >= len(features):
                 solved.append(_solve_block(role, dtype, chosen))
     return tuple(solved)
+
+
+def _shares(sharing: str, dtype: str, block: str) -> bool:
+    if sharing == SIZED:
+        return storage(dtype).bytes == storage(block).bytes
+    return block in (ANY_DTYPE, dtype)
 
 
 def _solve_block(role: str, dtype: str, rows: tuple[Row, ...]) -> SolvedBlock:

@@ -10,7 +10,7 @@ import scipy
 import sklearn
 
 from calibration.cohort import accepted, canonical_receipts, cohort_document
-from calibration.crossval import SEPARATE, SHARED, SolvedBlock, hold_out, judge_held_out, solve_blocks
+from calibration.crossval import SEPARATE, SHARED, SIZED, HeldOut, SolvedBlock, hold_out, judge_held_out, solve_blocks
 from calibration.design import Design, by_recipe, design
 from calibration.errors import FitError
 from calibration.records import Geometry
@@ -119,14 +119,27 @@ def missing_originals(design: Design, blocks: Sequence[SolvedBlock], sharing: st
 
 
 def sharing_table(design: Design) -> list[dict[str, Any]]:
-    """Return the held-out figures, grouped by geometry, of each way in which dtypes can share blocks."""
-    ways = (SHARED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
-    judged = {way: judge_held_out(design, hold_out(design, way, "geometry")) for way in ways}
-    return [{"sharing": way, **{name: figures[name] for name in _FIGURES}} for way, figures in judged.items()]
+    """Return the held-out figures, grouped by geometry, of each way in which dtypes can share blocks.
+
+    All ways are judged on the same geometries: those whose original each prices inside its ranges. Elsewhere the policy
+    keeps the original, whatever the coefficients; those geometries are the corners of the cohort.
+    """
+    ways = (SHARED, SIZED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
+    held = {way: hold_out(design, way, "geometry") for way in ways}
+    common = set.intersection(*(_covered(priced) for priced in held.values()))
+    table = []
+    for way, priced in held.items():
+        figures = judge_held_out(design, [one for one in priced if one.row.geometry.digest in common])
+        table.append({"sharing": way, **{name: figures[name] for name in _FIGURES}})
+    return table
+
+
+def _covered(priced: Iterable[HeldOut]) -> set[str]:
+    return {one.row.geometry.digest for one in priced if one.row.recipe.role == ORIGINAL and one.inside}
 
 
 def choose_sharing(table: Sequence[dict[str, Any]]) -> str:
-    """Return the way with the lower geometric mean regret; shared, which has fewer coefficients, at a tie."""
+    """Return the way with the lower geometric mean regret; the earlier, which has fewer coefficients, at a tie."""
     best = min(table, key=lambda row: float("inf") if row["regret_geomean"] is None else row["regret_geomean"])
     return str(best["sharing"])
 
