@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from sklearn.model_selection import PredefinedSplit
 
 from calibration.design import Design, Row, block_of, original_row
@@ -47,13 +47,18 @@ def solve_blocks(design: Design, rows: Iterable[Row], sharing: str) -> tuple[Sol
 
     Dtypes that share by storage size have each a block, of the same rows.
     """
-    solved = []
+    solved: list[SolvedBlock] = []
     for role, features in design.schema.roles.items():
         of_role = [row for row in rows if row.recipe.role == role]
+        made: dict[tuple[int, ...], SolvedBlock] = {}
         for dtype in (ANY_DTYPE,) if sharing == SHARED else design.dtypes:
             chosen = tuple(row for row in of_role if _shares(sharing, row.geometry.dtype, dtype))
-            if len(chosen) >= len(features):
-                solved.append(_solve_block(role, dtype, chosen))
+            if len(chosen) < len(features):
+                continue
+            same_rows = tuple(map(id, chosen))
+            if same_rows not in made:
+                made[same_rows] = _solve_block(role, dtype, chosen)
+            solved.append(evolve(made[same_rows], block=evolve(made[same_rows].block, dtype=dtype)))
     return tuple(solved)
 
 

@@ -66,7 +66,7 @@ def fit_cohort(
 
 def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, Any]:
     """Return the fit of one family, with dtypes sharing blocks or not as held-out regret decides."""
-    table = sharing_table(design)
+    table = sharing_table(design, ways_of(design))
     sharing = choose_sharing(table)
     blocks = solve_blocks(design, design.rows, sharing)
     missing = missing_originals(design, blocks, sharing)
@@ -118,18 +118,24 @@ def missing_originals(design: Design, blocks: Sequence[SolvedBlock], sharing: st
     return [dtype for dtype in ((ANY_DTYPE,) if sharing == SHARED else design.dtypes) if dtype not in priced]
 
 
-def sharing_table(design: Design) -> list[dict[str, Any]]:
+def ways_of(design: Design) -> tuple[str, ...]:
+    """Return the ways in which the dtypes of a design can share blocks, the one with the fewest coefficients first."""
+    return (SHARED, SIZED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
+
+
+def sharing_table(design: Design, ways: Sequence[str]) -> list[dict[str, Any]]:
     """Return the held-out figures, grouped by geometry, of each way in which dtypes can share blocks.
 
     All ways are judged on the same geometries: those whose original each prices inside its ranges. Elsewhere the policy
-    keeps the original, whatever the coefficients; those geometries are the corners of the cohort.
+    keeps the original, whatever the coefficients; those geometries are the corners of the cohort. Fits from before
+    storage size was a way were judged on all geometries, and still are.
     """
-    ways = (SHARED, SIZED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
     held = {way: hold_out(design, way, "geometry") for way in ways}
-    common = set.intersection(*(_covered(priced) for priced in held.values()))
+    common = set.intersection(*(_covered(priced) for priced in held.values())) if SIZED in ways else None
     table = []
     for way, priced in held.items():
-        figures = judge_held_out(design, [one for one in priced if one.row.geometry.digest in common])
+        judged = [one for one in priced if common is None or one.row.geometry.digest in common]
+        figures = judge_held_out(design, judged)
         table.append({"sharing": way, **{name: figures[name] for name in _FIGURES}})
     return table
 

@@ -12,7 +12,7 @@ from calibration.compare import EXACT, RESOLVED, Finding, differences
 from calibration.crossval import SolvedBlock, pick, price, solve_blocks
 from calibration.design import Design, by_recipe, design, schema
 from calibration.errors import CalibrationError
-from calibration.fit import FIT_SCHEMA, block_document, choose_sharing, sharing_table
+from calibration.fit import FIT_SCHEMA, block_document, choose_sharing, sharing_table, ways_of
 from calibration.nnls import certify, objective
 from calibration.records import Geometry
 from calibration.residuals import blocks_of
@@ -52,7 +52,11 @@ def _verify(stored: Mapping[str, Any], again: Design) -> Iterator[Finding]:
     facts = {"schema": FIT_SCHEMA, "form": again.family, "feature_schema_digest": again.schema.digest}
     for name, value in facts.items():
         yield from differences(PART, f"{where} {name}", value, stored[name])
-    table = sharing_table(again)
+    ways = [row["sharing"] for row in stored["dtype_sharing_table"]]
+    if unknown := [way for way in ways if way not in ways_of(again)]:
+        yield Finding(PART, f"{where} dtype_sharing_table", list(ways_of(again)), unknown)
+        return
+    table = sharing_table(again, ways)
     yield from differences(PART, f"{where} dtype_sharing_table", table, stored["dtype_sharing_table"], RESOLVED)
     if choose_sharing(stored["dtype_sharing_table"]) != stored["dtype_sharing"]:
         chosen = choose_sharing(stored["dtype_sharing_table"])

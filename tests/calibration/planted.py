@@ -49,9 +49,13 @@ _WHOLE_ROWS = {
     "batches": 0.1,
     "batch_steps": 0.03,
     "far_batch_steps": 0.34,
+    "ragged_batch_steps": 0.02,
+    "batch_chunks": 0.01,
     "warps_issued": 0.01,
     "warp_totals": 0.00024,
     "masked_lanes": 0.00012,
+    "busiest_ctas": 0.02,
+    "pieces": 0.0005,
 }
 _HELD = {
     "constant": 1.1,

@@ -129,31 +129,28 @@ def fitted(records: tuple) -> list[dict]:  # type: ignore[type-arg]
 
 
 def test_a_cohort_gives_back_the_coefficients_that_made_it() -> None:
-    """With 1 % of noise the planted coefficients return within 5 %, at any order of records.
+    """Without noise the planted coefficients return, at any order of records; with 1 % of noise what they predict does.
 
     Columns that are the same at every point cannot be told apart: what they cost together returns. So it is with all
-    columns of short rows, of which the planted plan has two widths.
+    columns of short rows, of which the planted plan has two widths, and nearly so with the many columns of steps.
     """
-    records = planted_cohort(0.01)
-    *others, fit = fitted(records)  # the planted times follow the newest schema
-    schemas = schemas_of(records[0].form)
-    assert [f["feature_schema"] for f in (*others, fit)] == [s.id for s in schemas]
-    assert fit["form"] == records[0].form
-    assert {block["role"] for block in fit["blocks"]} == set(PLANTED)
-    for block in fit["blocks"]:
-        planted = np.array([PLANTED[block["role"]][feature.name] for feature in schemas[-1].roles[block["role"]]])
-        found, design = np.array(block["coefficients"]), np.array(block["design"])
-        if block["role"] in (SHORT, FLAT):
-            np.testing.assert_allclose(design @ found, design @ planted, rtol=0.05)
-            continue
-        varies = np.ptp(design, axis=0) > 0
-        np.testing.assert_allclose(found[varies], planted[varies], rtol=0.05)
-        np.testing.assert_allclose(
-            design[0, ~varies] @ found[~varies], design[0, ~varies] @ planted[~varies], rtol=0.05
-        )
-        assert block["active"] == [c > 0 for c in block["coefficients"]]
-        assert len(block["points"]) == len(block["design"]) == len(block["target_us"]) == len(block["weights"])
-    assert canonical_json(fitted(records[::-1])) == canonical_json([*others, fit])
+    for noise, tolerance in ((0.0, 0.01), (0.01, 0.02)):
+        records = planted_cohort(noise)
+        *others, fit = fitted(records)  # the planted times follow the newest schema
+        schemas = schemas_of(records[0].form)
+        assert [f["feature_schema"] for f in (*others, fit)] == [s.id for s in schemas]
+        assert fit["form"] == records[0].form
+        assert {block["role"] for block in fit["blocks"]} == set(PLANTED)
+        for block in fit["blocks"]:
+            planted = np.array([PLANTED[block["role"]][feature.name] for feature in schemas[-1].roles[block["role"]]])
+            found, design = np.array(block["coefficients"]), np.array(block["design"])
+            np.testing.assert_allclose(design @ found, design @ planted, rtol=tolerance)
+            if noise == 0 and block["role"] not in (SHORT, FLAT):
+                varies = np.ptp(design, axis=0) > 0
+                np.testing.assert_allclose(found[varies], planted[varies], rtol=0.05)
+            assert block["active"] == [c > 0 for c in block["coefficients"]]
+            assert len(block["points"]) == len(block["design"]) == len(block["target_us"]) == len(block["weights"])
+        assert canonical_json(fitted(records[::-1])) == canonical_json([*others, fit])
 
 
 def test_every_recipe_is_in_the_planted_cohort_for_every_dtype() -> None:

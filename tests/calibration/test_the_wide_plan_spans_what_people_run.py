@@ -21,7 +21,8 @@ from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
-from kernels.recipes import RECIPES, SPLIT, family_of
+from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, family_of
+from kernels.scans import ANY
 from tests.made import H200, made_receipt
 
 GIB = 2**30
@@ -82,6 +83,10 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
     assert all(width % 2 for width in odd)
 
 
+LEAST_INSIDE = {
+    **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "reduce/1")},
+    **{("scan/4", role): 0.9 for role in (ORIGINAL, RECIPE, ANY)},
+}
 Columns = dict[tuple[str, str, str], list[tuple[float, ...]]]
 
 
@@ -103,7 +108,9 @@ def columns(points: tuple[Planned, ...]) -> Columns:
 def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(plan: Plan) -> None:
     """Role by role, and for each dtype alone, as a fit with separate blocks has them.
 
-    Where rows are split, many rows may make more CTAs than any training geometry has: there whole rows are better.
+    Where rows are split, many rows may make more CTAs than any training geometry has: there whole rows are better. The
+    most rows of an odd width may take more steps off vector boundaries than any of training: up to 1 in 10 originals of
+    a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162.
     """
     trained, judged = columns(plan.training), columns(plan.validation)
     for key, vectors in judged.items():
@@ -111,7 +118,7 @@ def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(pl
         inside = [
             all(low <= value <= high for (low, high), value in zip(ranges, vector, strict=True)) for vector in vectors
         ]
-        assert sum(inside) >= (0.8 if key[1] == SPLIT else 1.0) * len(inside), key
+        assert sum(inside) >= LEAST_INSIDE.get(key[:2], 1.0) * len(inside), key
 
 
 def test_named_geometries_are_in_every_inventory_and_in_no_training_set(plan: Plan) -> None:
