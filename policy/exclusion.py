@@ -23,6 +23,8 @@ def exclusion(
     calibrated : the receipt that the profile recorded for the recipe and dtype, None where it recorded none.
     now : source and options of the kernel that would run.
     """
+    if receipt is None and calibrated is None:
+        return Refused("not_calibrated", f"the profile was made without {recipe.id} for {dtype}")
     if receipt is None:
         return Refused("resource_unknown", f"there is no receipt of {recipe.id} for {dtype}")
     if receipt.failure is not None:

@@ -107,6 +107,10 @@ def calibrate(
     folder: Annotated[Path, typer.Option(help="Journal and frozen profile; a second call resumes here.")] = Path(
         "calibration-run"
     ),
+    go_on: Annotated[
+        Path | None,
+        typer.Option("--from", help="A packet whose records fill the folder first; only what they lack is run."),
+    ] = None,
     ops: Annotated[
         list[str] | None, typer.Option("--op", help="Program to calibrate; may be repeated, all when omitted.")
     ] = None,
@@ -130,6 +134,10 @@ def calibrate(
         from kernels import driver
         from rowsmith.live import Dispatcher
 
+        if go_on is not None:
+            from calibration.unpack import unpack
+
+            unpack(go_on, folder)
         device = driver.current_device()
         target = driver.live_target(device)
         options = Options(
