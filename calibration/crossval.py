@@ -92,7 +92,8 @@ def folds(design: Design, split: str) -> Sequence[int]:
     groups = [GROUPS[split](row) for row in design.rows]
     if split == "geometry":
         order = sorted(set(groups), key=lambda key: hashlib.sha256(repr(key).encode()).hexdigest())
-        return [{key: place % FOLDS for place, key in enumerate(order)}[group] for group in groups]
+        fold = {key: place % FOLDS for place, key in enumerate(order)}
+        return [fold[group] for group in groups]
     distinct = sorted(set(groups), key=repr)
     return [distinct.index(group) for group in groups]
 
