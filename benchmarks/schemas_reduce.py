@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from calibration.cohort import accepted
-from calibration.crossval import GROUPS, SEPARATE, SHARED, hold_out, judge_held_out
+from calibration.crossval import GROUPS, hold_out, judge_held_out
 from calibration.design import by_recipe, design
+from calibration.fit import ways_of
 from calibration.packet import Contents, read
 from calibration.verify import target_of
 from features.schema import MIB, Feature, Schema, ceil_div
@@ -96,7 +97,7 @@ def judged(contents: Contents) -> Iterator[str]:
     used, known, target = accepted(contents.cohort), by_recipe(contents.receipts), target_of(contents)
     for schema in (REDUCE_1, *map(candidate, CANDIDATES)):
         made = design(schema, used, known, target)
-        for sharing in (SHARED, SEPARATE):
+        for sharing in ways_of(made):
             for split in GROUPS:
                 found = judge_held_out(made, hold_out(made, sharing, split))
                 figures = (found[f"regret_{name}"] for name in ("geomean", "p95", "worst"))

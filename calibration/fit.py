@@ -66,7 +66,7 @@ def fit_cohort(
 
 def fit_document(design: Design, cohort: str, source_commit: str) -> dict[str, Any]:
     """Return the fit of one family, with dtypes sharing blocks or not as held-out regret decides."""
-    table = sharing_table(design, ways_of(design))
+    table = sharing_table(design, ways_of(design) or (SHARED,))
     sharing = choose_sharing(table)
     blocks = solve_blocks(design, design.rows, sharing)
     missing = missing_originals(design, blocks, sharing)
@@ -119,8 +119,10 @@ def missing_originals(design: Design, blocks: Sequence[SolvedBlock], sharing: st
 
 
 def ways_of(design: Design) -> tuple[str, ...]:
-    """Return the ways in which the dtypes of a design can share blocks, the one with the fewest coefficients first."""
-    return (SHARED, SIZED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
+    """Return the ways in which dtypes can share blocks and every original has one, the fewest coefficients first."""
+    ways = (SHARED, SIZED, SEPARATE) if len(design.dtypes) > 1 else (SHARED,)
+    solved = {way: solve_blocks(design, design.rows, way) for way in ways}
+    return tuple(way for way in ways if not missing_originals(design, solved[way], way))
 
 
 def sharing_table(design: Design, ways: Sequence[str]) -> list[dict[str, Any]]:

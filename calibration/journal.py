@@ -46,7 +46,7 @@ class Journal:
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._begin()
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
     def append(self, record: Geometry) -> None:
         """Add a record; it is on disk when this returns. A second record of the same point is refused."""
@@ -124,7 +124,8 @@ class Journal:
         return CalibrationError(f"{self.path} line {number} is damaged; keep it aside and start another folder")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

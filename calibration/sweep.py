@@ -143,7 +143,11 @@ def _environment(folder: Path, now: Document, measuring: bool) -> dict[str, Any]
 
     where = kept(folder, "environment", holds, lambda: now)
     before = [document for document in documents(folder, "environment") if document != where]
-    told = [{name: document.get(name) for name in (*_OF_CALL, "nvml", "started")} for document in before]
+    # A document that came out of a packet holds those of the calls before it.
+    told = list(where.get("earlier", ()))
+    for document in before:
+        call = {name: document.get(name) for name in (*_OF_CALL, "nvml", "started")}
+        told += [*document.get("earlier", ()), call]
     return {**where, **({"earlier": told} if told else {})}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibration.cohort import accepted
 from calibration.compare import EXACT, RESOLVED, Finding, differences
-from calibration.crossval import SolvedBlock, pick, price, solve_blocks
+from calibration.crossval import SIZED, SolvedBlock, pick, price, solve_blocks
 from calibration.design import Design, by_recipe, design, schema
 from calibration.errors import CalibrationError
 from calibration.fit import FIT_SCHEMA, block_document, choose_sharing, sharing_table, ways_of
@@ -52,9 +52,10 @@ def _verify(stored: Mapping[str, Any], again: Design) -> Iterator[Finding]:
     facts = {"schema": FIT_SCHEMA, "form": again.family, "feature_schema_digest": again.schema.digest}
     for name, value in facts.items():
         yield from differences(PART, f"{where} {name}", value, stored[name])
-    ways = [row["sharing"] for row in stored["dtype_sharing_table"]]
-    if unknown := [way for way in ways if way not in ways_of(again)]:
-        yield Finding(PART, f"{where} dtype_sharing_table", list(ways_of(again)), unknown)
+    ways, possible = tuple(row["sharing"] for row in stored["dtype_sharing_table"]), ways_of(again)
+    # Before dtypes could share by storage size, the table had the other two, judged by the rule of their time.
+    if ways not in (possible, tuple(way for way in possible if way != SIZED)):
+        yield Finding(PART, f"{where} dtype_sharing_table", list(possible), list(ways))
         return
     table = sharing_table(again, ways)
     yield from differences(PART, f"{where} dtype_sharing_table", table, stored["dtype_sharing_table"], RESOLVED)

@@ -50,7 +50,7 @@ def wide(family: str) -> Grid:
     """Return the wide grid of a family: the same for all, but for the geometries named for its first operator.
 
     Training goes one octave beyond the widest row, since a feature that falls as rows grow is largest at one row of it.
-    On 132 SMs an op has about 555 training geometries and 162 to judge them; `calibration.estimate` says how long.
+    On 132 SMs an op has about 680 training geometries and 162 to judge them; `calibration.estimate` says how long.
     """
     return Grid(
         family=family,

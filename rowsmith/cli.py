@@ -134,12 +134,12 @@ def calibrate(
         from kernels import driver
         from rowsmith.live import Dispatcher
 
+        device = driver.current_device()
+        target = driver.live_target(device)
         if go_on is not None:
             from calibration.unpack import unpack
 
-            unpack(go_on, folder)
-        device = driver.current_device()
-        target = driver.live_target(device)
+            unpack(go_on, folder, {"seed": seed, "regime": regime})
         options = Options(
             ops=tuple(ops or OPS),
             name=name,
