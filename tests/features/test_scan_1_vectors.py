@@ -10,7 +10,8 @@ import pytest
 from attrs import evolve
 
 from features.schema import Schema, point
-from features.schemas import SCAN_1, SCHEMAS
+from features.schemas import SCHEMAS
+from features.schemas_scan import SCAN_1
 from features.workload import workload
 from kernels.recipes import ORIGINAL, RECIPES, recipe
 from tests.made import H200

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from features.program import scan
 from features.schema import point
-from features.schemas import SCAN_2, SCAN_3
+from features.schemas_scan import SCAN_2, SCAN_3
 from features.workload import workload
 from features.workloads import workloads
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT, recipe
