@@ -20,7 +20,6 @@ from kernels.recipes import Recipe, original_of, recipes_of
 from kernels.reductions import SHORT
 from kernels.reference import compare
 from kernels.scans import FLAT, WAYS
-from kernels.source import device_file
 from tests.kernels.emulated import PAGE, run, values_of
 from tests.kernels.orders import flat_order, fp32, lanes_order, original_order
 
@@ -142,14 +141,3 @@ def ordered(row: Recipe, values: Any, offset: int) -> Any:
     return np.stack(
         [original_order(one, fp32, lanes // 32, row.items, start) for one, start in zip(values, starts, strict=True)]
     )
-
-
-def test_the_loop_of_the_fixed_forms_is_that_of_the_original() -> None:
-    """Two copies until the original's bytes change for another reason; then it includes the header."""
-    begin, end = b"// `warps` warps take a row;", b"} // namespace"
-    loops = []
-    for name in ("scan_original.cu", "scan_steps.cuh"):
-        text = device_file(name)
-        first = text.index(begin)
-        loops.append(text[first : text.index(end, first)])
-    assert loops[0] == loops[1]
