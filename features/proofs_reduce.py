@@ -16,9 +16,10 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.guard import VECTOR_BYTES
-from kernels.launch import MAX_GRID, rows_per_program
+from kernels.launch import MAX_GRID, lane_elements, rows_per_program
 from kernels.recipes import Recipe
-from kernels.reductions import FLAT_WIDTH, MOST_PARTS, STAGE_BYTES, original_rows
+from kernels.reduction_shapes import original_rows
+from kernels.reductions import FLAT_WIDTH, LEAST_PROGRAMS, LEAST_SHARE, MOST_PARTS, STAGE_BYTES
 
 SUBGROUP_LANES = 32
 # What a reduction of no element is: the value that changes nothing it is combined with.
@@ -118,7 +119,7 @@ def regrouped(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def short_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """A row is at most two packs of 8 elements for each of the few lanes that take it."""
-    lanes = recipe.threads // recipe.rows_per_cta
+    lanes = recipe.lanes
     most = SHORT_PACKS * lanes * recipe.items
     return Claim(
         (
@@ -132,6 +133,44 @@ def short_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
             ),
         ),
         lambda: {"lanes_per_row": lanes, "most_elements": most},
+    )
+
+
+def held_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The lanes of a row hold all of it at once and are not nearly idle."""
+    most = recipe.lanes * recipe.phases * lane_elements(recipe, storage(work.dtype).bytes)
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= most,
+                lambda: f"width {work.width} is more than the {most} elements that {recipe.lanes} lanes hold",
+            ),
+            (
+                "width_too_small",
+                LEAST_SHARE * work.width > most,
+                lambda: (
+                    f"width {work.width} is no more than 1/{LEAST_SHARE} of the {most} elements that {recipe.lanes} "
+                    "lanes hold"
+                ),
+            ),
+        ),
+        lambda: {"lanes_per_row": recipe.lanes, "most_elements": most},
+    )
+
+
+def many_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Rows make enough programs for a recipe whose lanes take several rows each."""
+    least = LEAST_PROGRAMS * recipe.rows_per_cta
+    return Claim(
+        (
+            (
+                "rows_too_few",
+                work.rows >= least,
+                lambda: f"{work.rows} rows are fewer than {least} ({LEAST_PROGRAMS} programs of {recipe.rows_per_cta})",
+            ),
+        ),
+        lambda: {"rows_per_program": recipe.rows_per_cta, "programs": -(-work.rows // recipe.rows_per_cta)},
     )
 
 
@@ -262,7 +301,7 @@ def spread_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def subgroups(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """Every subgroup of a row has its 32 lanes, and every thread takes the same steps to each barrier."""
-    lanes = recipe.threads // recipe.rows_per_cta
+    lanes = recipe.lanes
     return Claim(
         (
             (
@@ -283,6 +322,8 @@ REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "independent_rows": independent_rows,
     "regrouped": regrouped,
     "short_rows": short_rows,
+    "held_rows": held_rows,
+    "many_rows": many_rows,
     "staged_rows": staged_rows,
     "flat_rows": flat_rows,
     "aligned_rows": aligned_rows,

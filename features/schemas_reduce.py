@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from kernels.recipes import ORIGINAL, RECIPE
-from kernels.reductions import CHUNK, FLAT, LEAN, SCALAR, SHORT, SPLIT, STAGED, SUBGROUP
+from kernels.reductions import CHUNK, FLAT, HELD, LEAN, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
 
 KIB = 2**10
 # As of scan/2: bytes that an SM moves while one step of a CTA waits, and the share of L2 that keeps what is read again.
@@ -137,7 +137,7 @@ _PARTS = Feature(
     "p ceil(R / S)",
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
-_ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, STAGED, SUBGROUP, SCALAR, CHUNK)
+_ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, HELD, SEVERAL, STAGED, SUBGROUP, SCALAR, CHUNK)
 # Rows without gaps of a few elements, of which a lane takes eight at once: no masks, and no stages of combination.
 _OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batch_steps", "programs"))
 

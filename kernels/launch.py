@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from kernels import reductions, scans
+from kernels import reduction_shapes, scans
 from kernels.guard import VECTOR_BYTES
 from kernels.recipes import TEMPLATES, Number, Recipe, split_parts
 
@@ -53,7 +53,7 @@ def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread
     by_shape = _SPREADS.get(recipe.template)
     if by_shape is not None:
         return by_shape(recipe, rows, width, sm_count)
-    return Spread(recipe.threads // recipe.rows_per_cta, recipe.phases, recipe.rows_per_cta)
+    return Spread(recipe.lanes, recipe.phases, recipe.rows_per_cta)
 
 
 def rows_per_program(recipe: Recipe, rows: Number, width: Number) -> Number:
@@ -126,19 +126,19 @@ def _flat_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int
 
 
 def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
-    _, _, rows_per_cta = reductions.original_spread(rows, width)
-    form = reductions.original_form(rows, width)
+    _, _, rows_per_cta = reduction_shapes.original_spread(rows, width)
+    form = reduction_shapes.original_form(rows, width)
     return LaunchShape(min(-(-rows // rows_per_cta), MAX_GRID), recipe.threads, (form,))
 
 
 def _split_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
-    parts, units = reductions.split_parts(recipe.threads, rows, width, sm_count)
-    workspace_bytes = reductions.split_workspace_bytes(rows, parts)
+    parts, units = reduction_shapes.split_parts(recipe.threads, rows, width, sm_count)
+    workspace_bytes = reduction_shapes.split_workspace_bytes(rows, parts)
     return LaunchShape(rows * parts, recipe.threads, (parts, units), workspace_bytes)
 
 
 def _original_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
-    lanes, phases, rows_per_cta = reductions.original_spread(rows, width)
+    lanes, phases, rows_per_cta = reduction_shapes.original_spread(rows, width)
     return Spread(lanes, phases, rows_per_cta, by_element=1 * (lanes == 1))
 
 
@@ -147,7 +147,7 @@ def _flat_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: i
 
 
 def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
-    parts, _ = reductions.split_parts(recipe.threads, rows, width, sm_count)
+    parts, _ = reduction_shapes.split_parts(recipe.threads, rows, width, sm_count)
     return Spread(recipe.threads, recipe.phases, 1, parts)
 
 
@@ -160,7 +160,7 @@ _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
 }
 _ROWS_BY_SHAPE: dict[str, Callable[[Recipe, Number, Number], Number]] = {
     "scan_flat.cu": lambda recipe, rows, width: scans.run_rows(recipe, width),
-    "reduce_original.cu": lambda recipe, rows, width: reductions.original_rows(rows, width),
+    "reduce_original.cu": lambda recipe, rows, width: reduction_shapes.original_rows(rows, width),
 }
 _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_original.cu": _original_scan_spread,

@@ -8,10 +8,10 @@ from typing import Any
 
 from attrs import Factory, field, frozen
 
-from kernels import reductions, scans
+from kernels import reduction_shapes, reductions, scans
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
-from kernels.reductions import ARRANGEMENTS, ORIGINAL_FORMS, REDUCTIONS, Arrangement, Reduction
+from kernels.reductions import ARRANGEMENTS, REDUCTIONS, Arrangement, Reduction
 from kernels.scans import WAYS, Way
 
 Number = Any  # an int, or a NumPy array of them
@@ -78,6 +78,11 @@ class Recipe:
     alignment: tuple[str, str] = ("rows", "rows")
     constants: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def lanes(self) -> int:
+        """Threads of a CTA that take a row together; constants say it where each group of them takes several rows."""
+        return int(dict(self.constants).get("LANES", self.threads // self.rows_per_cta))
+
     def facts(self) -> dict[str, Any]:
         """Return the row as JSON-ready facts; family, alignment and constants where they are not the plain ones."""
         further = {
@@ -121,7 +126,7 @@ def _original_scan_chain(recipe: Recipe, width: int) -> int:
 
 def _any_scan_chain(recipe: Recipe, width: int) -> int:
     """As a block scan of the warps of a row, which may begin up to a vector less one element after a boundary."""
-    lanes = recipe.threads // recipe.rows_per_cta
+    lanes = recipe.lanes
     return recipe.items + 4 + lanes // 32 + -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + 3
 
 
@@ -136,18 +141,22 @@ def _lanes_chain(lanes: int, phases: int, width: int) -> int:
 
 
 def _rows_chain(recipe: Recipe, width: int) -> int:
-    return _lanes_chain(recipe.threads // recipe.rows_per_cta, recipe.phases, width)
+    return _lanes_chain(recipe.lanes, recipe.phases, width)
 
 
 def _original_reduce_chain(recipe: Recipe, width: int) -> int:
     """The most of the forms that rows of this or a lesser width meet; a lane alone adds three times, less than others.
 
-    Past 2^33 rows the first form takes every width; wider rows than its own are then more than a terabyte.
+    Past 2^33 rows 8 lanes take every width; wider rows than their own are then more than a terabyte.
     """
-    _, two, four, eight, medium, wide = reductions.LAST_WIDTHS
-    eight_lanes, _, *more = ORIGINAL_FORMS
-    ends = zip((eight_lanes, *more), reductions.FIRST_WIDTHS, (eight, two, four, medium, wide, width), strict=True)
-    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ends if max(width, 1) >= first)
+    ranges = ((form, first, last) for form, first, last in reduction_shapes.original_ranges() if form.lanes > 1)
+    return max(_lanes_chain(f.lanes, f.phases, min(width, last)) for f, first, last in ranges if max(width, 1) >= first)
+
+
+def _held_chain(recipe: Recipe, width: int) -> int:
+    """2 in a vector of 4 elements (3 in one of 8), 1 a piece of a lane, 1 a halving of the lanes."""
+    in_vector = 3 if TEMPLATES[recipe.template].by_vector else 0
+    return in_vector + recipe.phases + (recipe.lanes - 1).bit_length()
 
 
 def _staged_chain(recipe: Recipe, width: int) -> int:
@@ -167,9 +176,8 @@ def _split_chain(recipe: Recipe, width: int) -> int:
 
 def _streamed_chain(recipe: Recipe, width: int) -> int:
     """1 a chunk, 1 a halving of a lane's items, 5 in a warp, 1 a warp of the row."""
-    lanes = recipe.threads // recipe.rows_per_cta
-    steps = -(-width // (lanes * recipe.items * recipe.phases)) * recipe.phases
-    return steps + recipe.items.bit_length() + 5 + lanes // 32
+    steps = -(-width // (recipe.lanes * recipe.items * recipe.phases)) * recipe.phases
+    return steps + recipe.items.bit_length() + 5 + recipe.lanes // 32
 
 
 def _split_scan_chain(recipe: Recipe, width: int) -> int:
@@ -206,6 +214,8 @@ TEMPLATES = {
         Template(
             "reduce_lean.cu", _rows_chain, "vector, step, lane, warp and CTA, one after the other", by_vector=True
         ),
+        Template("reduce_lanes.cu", _held_chain, "piece, lane, warp and CTA, one after the other"),
+        Template("reduce_several.cu", _held_chain, "vector, piece and lane, one after the other", by_vector=True),
         Template("reduce_flat.cu", _flat_chain, "a row's elements, one after the other", by_vector=True),
         Template("reduce_staged.cu", _staged_chain, "a quarter of the row, then the four accumulators", by_vector=True),
         Template("reduce_split.cu", _split_chain, "half a row at most, then the parts", workspace=True, by_vector=True),

@@ -1,6 +1,6 @@
-"""Row reductions as tables: what each program reduces by, the ways through rows, and how their launches are shaped.
+"""Row reductions as tables: what each program reduces by, and the ways through rows.
 
-The catalogue is arrangements x reductions. Shapes of launches are functions of whole numbers, or of arrays of them.
+The catalogue is arrangements x reductions. `kernels.reduction_shapes` shapes the launches of originals and splits.
 """
 
 from __future__ import annotations
@@ -91,9 +91,11 @@ class Arrangement:
 
 
 # Roles beside those of every family: what each has of its own to pay for.
-LEAN, SHORT, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
+LEAN, SHORT, HELD, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
     "lean",
     "short",
+    "held",
+    "several",
     "staged",
     "flat",
     "split",
@@ -103,6 +105,9 @@ LEAN, SHORT, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
 )
 _CARRIES = {SUBGROUP: "lane", SCALAR: "scalar", CHUNK: "chunk_shaped"}
 MOST_PARTS = 128
+# Lanes that hold a row have more than this part of their elements in it, and rows make this many programs where a lane
+# takes several: with less, a recipe of fewer lanes or of one row a lane is there.
+LEAST_SHARE, LEAST_PROGRAMS = 8, 16
 STAGE_BYTES = 16384
 FLAT_ROWS, FLAT_WIDTH = 8, 8  # rows that a thread takes, and the elements that each has at most
 # FP16 differs from BF16 in one conversion, and every kernel costs a compilation on six architectures.
@@ -137,6 +142,36 @@ def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
         rarest,
         alignment=_ROWS_ALIGNED,
         constants=(("ROWS", str(rows)),),
+    )
+
+
+def _held(lanes: int, elements: int, rarest: int = ALL) -> Arrangement:
+    return Arrangement(
+        f"lanes{lanes}x{elements}",
+        HELD,
+        "reduce_lanes.cu",
+        128,
+        128 // lanes,
+        elements,
+        ("independent_rows", "held_rows", "narrow_indices"),
+        rarest,
+        items=1,
+        constants=(("LANES", str(lanes)),),
+    )
+
+
+def _several(lanes: int, vectors: int, each: int, rarest: int = ALL) -> Arrangement:
+    return Arrangement(
+        f"several{lanes}x{vectors}",
+        SEVERAL,
+        "reduce_several.cu",
+        256,
+        256 // lanes * each,
+        vectors,
+        ("independent_rows", "held_rows", "many_rows", "aligned_rows", "narrow_indices"),
+        rarest,
+        alignment=_ROWS_ALIGNED,
+        constants=(("LANES", str(lanes)), ("EACH", str(each))),
     )
 
 
@@ -205,6 +240,16 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _short(2),
     _short(4),
     _short(8, MAIN),
+    _held(1, 4, FEW),
+    _held(1, 8),
+    _held(8, 4, FEW),
+    _held(32, 4, FEW),
+    _held(32, 8),
+    _held(128, 8, FEW),
+    _several(2, 1, 8),
+    _several(2, 2, 4),
+    _several(4, 2, 4),
+    _several(8, 2, 4),
     _staged(64),
     _staged(256),
     Arrangement(
@@ -225,86 +270,3 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     *(_streamed("streamed_scalar", SCALAR, 256, 1, 8, 1, aligned) for aligned in (False, True)),
     *(_streamed("streamed_chunk", CHUNK, 256, 1, 8, 1, aligned) for aligned in (False, True)),
 )
-
-
-@frozen
-class Form:
-    """How the kernel of the original and of `aligned` goes through rows: the cases of its switch, in order."""
-
-    lanes: int
-    phases: int
-    rows_per_cta: int
-
-
-# In the order of the switch. The first takes more rows than a grid holds, in rounds; a lane alone takes four rows.
-ORIGINAL_FORMS = (
-    Form(8, 4, 32),
-    Form(1, 1, 1024),
-    Form(2, 4, 128),
-    Form(4, 4, 64),
-    Form(32, 4, 8),
-    Form(64, 8, 4),
-    Form(256, 8, 4),
-)
-# Where the forms change, in elements: the last widths that a lane, 2, 4, 8, 32 and 64 lanes take. The rows a program
-# follow from rows and width alone, so that a proof can tell them. The figures are microseconds of FP16 SUM on an H200,
-# 2026-11-30, when 8 lanes took a row of up to 64, a warp one of up to 1024, and both cut it into head, body and tail.
-#   8     an estimate, to be measured: 1000000 x 5 took 39.3 by 8 lanes, 20.9 by 4, 12.8 by 2; torch.compile 3.0
-#   28    an estimate: what 2 lanes take in one step of 4 vectors, in FP32
-#   60    an estimate, likewise by 4 lanes: 1000000 x 33 took 81.3 by a warp, 61.1 by 8 lanes, 34.7 by 4
-#   128   1000000 x 127 took 323.5 by a warp, 127.1 by 16 lanes, 76.8 by 8; 65537 x 128 14.7, 8.0 and 4.8; 257 x 128 is
-#         indifferent to it (1.48, 1.48, 1.51)
-#   1024  1024 x 512 took 1.67 by a warp, 1.75 by two; 20000 x 340 6.2 and 8.6; 300 x 1000 1.70 and 1.66
-_ALONE, _TWO, _FOUR, _EIGHT, _MEDIUM, _WIDE = LAST_WIDTHS = 8, 28, 60, 128, 1024, 16383
-_FEW_ROWS, _FEW_ROWS_WIDE = 2, 2048
-# The least widths that 8 lanes (in rounds, any), 2, 4, a warp, two warps and the CTA take.
-FIRST_WIDTHS = (1, _ALONE + 1, _TWO + 1, _EIGHT + 1, _MEDIUM + 1, _FEW_ROWS_WIDE + 1)
-# What a grid holds, by the form with the fewest rows a CTA; more rows are taken in rounds, by the form that has them.
-_MOST_ROWS = 4 * (2**31 - 1)
-
-
-def original_form(rows: Number, width: Number) -> Number:
-    """Return the form of the original's launch: more lanes a row as rows get long, all of the CTA's for one or two."""
-    in_turn = (width > _WIDE) | ((rows <= _FEW_ROWS) & (width > _FEW_ROWS_WIDE))
-    few = (width > _ALONE) & (width <= _FOUR)
-    warps = 4 + 1 * (width > _MEDIUM) + 1 * in_turn
-    form = 1 * (width <= _ALONE) + (2 + 1 * (width > _TWO)) * few + warps * (width > _EIGHT)
-    return form * (rows <= _MOST_ROWS)
-
-
-def original_rows(rows: Number, width: Number) -> Number:
-    """Return how many rows one CTA of the original takes at a time."""
-    return _of_form(original_form(rows, width), "rows_per_cta")
-
-
-def original_spread(rows: Number, width: Number) -> tuple[Number, Number, Number]:
-    """Return lanes a row, vectors a step and rows a CTA of the original's launch."""
-    form = original_form(rows, width)
-    return _of_form(form, "lanes"), _of_form(form, "phases"), _of_form(form, "rows_per_cta")
-
-
-def _of_form(form: Number, name: str) -> Number:
-    return sum(getattr(entry, name) * (form == number) for number, entry in enumerate(ORIGINAL_FORMS))
-
-
-def split_parts(threads: int, rows: Number, width: Number, sm_count: int) -> tuple[Number, Number]:
-    """Return how many CTAs share a row of at least one element, and the 8-element units that each takes.
-
-    A part has at least four units a thread, and about four CTAs an SM are enough; never fewer than two parts, or it
-    would be no split.
-    """
-    units = -(-width // 8)
-    by_work = -(-units // (4 * threads))
-    by_sms = -(-4 * sm_count // (rows + (rows == 0)))
-    parts = _less(_less(by_work, by_sms), MOST_PARTS)
-    parts = parts + (2 - parts) * (parts < 2)
-    return parts, -(-units // parts)
-
-
-def split_workspace_bytes(rows: int, parts: int) -> int:
-    """Return the bytes of a split launch's workspace: for each row a counter and a slot for each part, of 8 bytes."""
-    return 8 * rows * (parts + 1)
-
-
-def _less(one: Number, other: Number) -> Number:
-    return one + (other - one) * (other < one)

@@ -178,6 +178,12 @@ REASONS: dict[str, Reason] = {
             "Use a recipe with more lanes a row.",
         ),
         Reason(
+            "rows_too_few",
+            _R,
+            "The lanes of the recipe take several rows each, and these rows make too few programs of it.",
+            "Use a recipe of one row a lane.",
+        ),
+        Reason(
             "rows_not_contiguous",
             _R,
             "There are gaps between the rows and the recipe moves them as one span.",

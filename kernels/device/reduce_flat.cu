@@ -9,7 +9,8 @@
 // A warp's 256 rows come to shared memory as one span, in adjacent 16-byte pieces, all of them asked for at once; a lane's
 // pieces lie an odd number of pieces from the next lane's, so that eight lanes together meet every bank once. A thread a
 // row instead takes as many loads as a row has elements, and staged rows of 256 threads take one row a thread: 1000000 x 5
-// in FP16 took 5.7 us that way, 3.0 by torch.compile (H200, 2026-11-30).
+// in FP16 took 5.7 us that way, 3.0 by torch.compile (H200, 2026-11-30). Whole warps of rows of one or two elements are
+// read where they are.
 #include "reduce.cuh"
 
 namespace {
@@ -20,6 +21,7 @@ constexpr int warps = ROWSMITH_THREADS / 32;
 constexpr int rows_each = 8;
 constexpr int warp_rows = 32 * rows_each;
 constexpr int most = 8;
+constexpr int direct_most = 2; // of rows so short a lane's pieces are adjacent to its neighbours' or nearly
 constexpr int most_pieces = most * rows_each / per_vector + 1;
 
 struct Result {
@@ -51,15 +53,15 @@ __device__ __forceinline__ void stage(Storage *to, const Storage *from, int elem
   __syncwarp();
 }
 
-// Reduces the rows of a lane, of `width` elements each.
-template <int width> __device__ __forceinline__ void take(Result &result, const Storage *staged, int lane) {
+// Reduces the rows of a lane, of `width` elements each; its first piece is at `first`.
+template <int width> __device__ __forceinline__ void take(Result &result, const Storage *first) {
   constexpr int pieces = width * rows_each / per_vector;
   float value = Algebra::identity();
   int nans = 0;
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
     Vector piece;
-    piece.load_each(staged + (lane * (pieces | 1) + p) * per_vector);
+    piece.load_each(first + p * per_vector);
 #pragma unroll
     for (int e = 0; e < per_vector; ++e) {
       const int i = p * per_vector + e, row = i / width;
@@ -95,18 +97,25 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   if (base >= rows) return;
   const int here = rows - base < warp_rows ? static_cast<int>(rows - base) : warp_rows;
   const int length = static_cast<int>(width);
-  Storage *staged = pieces[warp];
-  stage(staged, x + base * width, here * length, length * rows_each / per_vector, lane);
+  const Storage *span = x + base * width;
+  const int lane_pieces = length * rows_each / per_vector;
+  const Storage *staged = pieces[warp] + lane * (lane_pieces | 1) * per_vector;
   Result result;
-  switch (length) {
-  case 1: take<1>(result, staged, lane); break;
-  case 2: take<2>(result, staged, lane); break;
-  case 3: take<3>(result, staged, lane); break;
-  case 4: take<4>(result, staged, lane); break;
-  case 5: take<5>(result, staged, lane); break;
-  case 6: take<6>(result, staged, lane); break;
-  case 7: take<7>(result, staged, lane); break;
-  default: take<8>(result, staged, lane); break;
+  if (length <= direct_most && here == warp_rows) {
+    if (length == 1) take<1>(result, span + lane * rows_each);
+    else take<2>(result, span + lane * 2 * rows_each);
+  } else {
+    stage(pieces[warp], span, here * length, lane_pieces, lane);
+    switch (length) {
+    case 1: take<1>(result, staged); break;
+    case 2: take<2>(result, staged); break;
+    case 3: take<3>(result, staged); break;
+    case 4: take<4>(result, staged); break;
+    case 5: take<5>(result, staged); break;
+    case 6: take<6>(result, staged); break;
+    case 7: take<7>(result, staged); break;
+    default: take<8>(result, staged); break;
+    }
   }
   write(y + (base + lane * rows_each) * y_pitch, result, here - lane * rows_each, y_pitch);
 }

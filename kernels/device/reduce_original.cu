@@ -47,12 +47,12 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   const Rows all{x, y, rows, width, x_pitch, y_pitch};
   const long long cta = blockIdx.x;
   switch (form) {
-  case 0:
+  case 0: return alone<rows_alone, alone_most>(all, cta * threads * rows_alone);
+  case 1: return at_once<2, 4, aligned>(all, totals, cta * 128);
+  case 2: return at_once<4, 4, aligned>(all, totals, cta * 64);
+  case 3:
     for (long long base = cta * 32; base < rows; base += gridDim.x * 32ll) at_once<8, 4, aligned>(all, totals, base);
     return;
-  case 1: return alone<rows_alone, alone_most>(all, cta * threads * rows_alone);
-  case 2: return at_once<2, 4, aligned>(all, totals, cta * 128);
-  case 3: return at_once<4, 4, aligned>(all, totals, cta * 64);
   case 4: return at_once<32, 4, aligned>(all, totals, cta * 8);
   case 5: return at_once<64, 8, aligned>(all, totals, cta * 4);
   default: return in_turn<8>(all, totals, cta * rows_in_turn);

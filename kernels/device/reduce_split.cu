@@ -1,4 +1,4 @@
-// <op>.split: few wide rows, each spread over several CTAs; the last to arrive combines what all of them left.
+// <op>.split: few wide rows, each spread over several CTAs; the last to start combines what all of them leave.
 //
 // Layout       rows of adjacent elements, x_pitch elements apart, any element-aligned base; results y_pitch apart
 // Mapping      CTA b takes part b % parts of row b / parts: `part_units` times 8 elements, counted from the row's first
@@ -10,9 +10,10 @@
 // Determinism  the order depends on parts, part_units and the row's offset from a 16-byte boundary, not on who is last
 //
 // A slot holds a part's value with a 1 above it, in one 64-bit store: value and mark are seen together, so no fence
-// orders them. Each CTA writes its slot and then counts itself at the row's counter, which wraps to 0 at the last. Every
-// other CTA of the row has issued its store by then; the last one reads each slot until the mark is there, and clears it.
-// It waits for stores under way and for no CTA, so nothing has to be resident at once.
+// orders them. Each CTA counts itself at the row's counter, which wraps to 0 at the last, before it asks for its part, so
+// that nothing waits for the count. The last to start keeps its own value and reads each other slot until the mark is
+// there, and clears it. It waits for CTAs that run or have ended and for none that has yet to start, so that nothing has to
+// be resident at once.
 #include "reduce.cuh"
 
 using namespace reduce;
@@ -35,14 +36,17 @@ __device__ __forceinline__ Row part_of(const Row &row, int part, int parts, int 
   return mine;
 }
 
-// Combines the slots of a row in a fixed order and leaves them empty. All of a lane's slots are asked for before the first
-// is looked at; one without its mark is asked for again.
-__device__ __forceinline__ State collect(volatile unsigned long long *slots, int parts, int lane) {
+// Combines the slots of a row in a fixed order and leaves them empty; the caller's own one, `mine` as it would be, never
+// is filled. All of a lane's slots are asked for before the first is looked at; one without its mark is asked for again.
+__device__ __forceinline__ State collect(volatile unsigned long long *slots, int parts, int part,
+                                         unsigned long long mine, int lane) {
   constexpr int turns = most_parts / 32;
   unsigned long long seen[turns];
 #pragma unroll
-  for (int t = 0; t < turns; ++t)
-    if (t * 32 + lane < parts) seen[t] = slots[t * 32 + lane];
+  for (int t = 0; t < turns; ++t) {
+    const int slot = t * 32 + lane;
+    if (slot < parts) seen[t] = slot == part ? mine : slots[slot];
+  }
   State state = nothing();
 #pragma unroll
   for (int t = 0; t < turns; ++t) {
@@ -62,6 +66,8 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   const int row = blockIdx.x / parts;
   const int part = blockIdx.x % parts;
   const int lane = threadIdx.x % 32;
+  unsigned int started = 0;
+  if (threadIdx.x == 0) started = atomicInc(reinterpret_cast<unsigned int *>(workspace + row), parts - 1);
 
   State state = nothing();
   const Row whole = cut<false>(x + row * x_pitch, width);
@@ -73,12 +79,12 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   state = across<warps>(totals[lane % warps]);
 
   volatile unsigned long long *slots = workspace + rows + static_cast<long long>(row) * parts;
-  unsigned int arrived = 0;
-  if (lane == 0) {
-    slots[part] = mark | __float_as_uint(state.value);
-    arrived = atomicInc(reinterpret_cast<unsigned int *>(workspace + row), parts - 1);
+  const unsigned long long mine = mark | __float_as_uint(state.value);
+  const bool is_last = __shfl_sync(0xffffffffu, started, 0) == parts - 1;
+  if (!is_last) {
+    if (lane == 0) slots[part] = mine;
+    return;
   }
-  if (__shfl_sync(0xffffffffu, arrived, 0) != parts - 1) return;
-  state = collect(slots, parts, lane);
+  state = collect(slots, parts, part, mine, lane);
   if (lane == 0) put(y + row * y_pitch, state, width);
 }

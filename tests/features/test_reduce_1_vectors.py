@@ -27,10 +27,10 @@ TABLES = [REDUCE_1, *map(candidate, CANDIDATES)]
 
 # (recipe, rows, width, dtype, S, A), then f, H, P, C, loads x S, bytes that steps cover, stages, combined, and parts.
 VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] = {
-    # 17 rows of 1024 halves are 8 a CTA, a warp each: C = 3. 2048 bytes are 128 pieces of 16, J = 4, one step of 4.
+    # 17 rows of 1000 halves are 8 a CTA, a warp each: C = 3. 2000 bytes are 125 pieces of 16, J = 4, one step of 4.
     # 8 warps load 4 times in each CTA: 96. Steps cover 3 x 1 x 16 x 256 x 4 bytes. 32 lanes are 5 stages, of 8 warps.
     "original": (
-        ("sum.original", 17, 1024, "float16", 132, 4),
+        ("sum.original", 17, 1000, "float16", 132, 4),
         {"f": 4, "H": 1, "P": 1, "C": 3, "loads": 96, "covered": 49152, "stages": 5, "combined": 40},
     ),
     # One row of 16384 floats: the whole CTA takes its four rows in turn. 65536 bytes are 4096 pieces, J = 16, so
@@ -102,6 +102,25 @@ VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] =
             "combined": 0,
         },
     ),
+    # 32 lanes, one element of 2 bytes at a time: J = 4, one step of 4. 4 warps load 4 times in each of 3 CTAs.
+    "held": (
+        ("sum.lanes32x4", 9, 127, "float16", 132, 16),
+        {"f": 4, "H": 1, "P": 1, "C": 3, "loads": 48, "covered": 3 * 2 * 128 * 4, "stages": 5, "combined": 20},
+    ),
+    # 2 lanes, 8 rows each, 1024 rows a CTA: P = 8, one piece of 16 bytes a lane. ceil(977 / 132) = 8 CTAs of 8 warps.
+    "several rows": (
+        ("sum.several2x1", 1_000_000, 16, "float16", 132, 4),
+        {
+            "f": 1,
+            "H": 2,
+            "P": 8,
+            "C": 977,
+            "loads": 977 * 8 * 8,
+            "covered": 977 * 8 * 16 * 256,
+            "stages": 1,
+            "combined": 8 * 8 * 8,
+        },
+    ),
     # Eight rows a thread of 128, 1024 a CTA: C = 977 again, P = 8.
     "flat": (("sum.flat", 1_000_000, 5, "float16", 132, 12), {"f": 1, "H": 1, "P": 8, "C": 977}),
     # 2^20 halves over 128 CTAs: 131072 pieces, J = ceil(131072 / (128 x 256)) = 4, one step of 8 masked by half.
@@ -157,7 +176,7 @@ def test_vectors_are_those_of_the_published_formulas(
     name, rows, width, dtype, sms, capacity = case
     row, size = recipe(name), 4 if dtype == "float32" else 2
     moved, target = size * rows * (width + 1), evolve(H200, sm_count=sms)
-    step = max(14336, (2 if "e1" in name else 16) * row.threads * known["f"])
+    step = max(14336, (2 if "e1" in name or "lanes" in name else 16) * row.threads * known["f"])
     work = workload(name.split(".")[0], (rows, width), dtype)
     vector = REDUCE_1.vector(row.role, point(work, row, capacity, target))
     expected = {

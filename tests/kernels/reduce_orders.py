@@ -105,6 +105,16 @@ def alone_order(x: Numbers, combine: Combine) -> Any:
     return tree(padded, combine)
 
 
+def held_order(x: Numbers, combine: Combine, lanes: int, pieces: int, size: int) -> Any:
+    """Reduce a row that `lanes` lanes hold whole, in pieces of `size` elements."""
+    padded = np.zeros((pieces, lanes, size), x.dtype)
+    padded.reshape(-1)[: x.size] = x
+    state = np.zeros(lanes, x.dtype)
+    for piece in padded:
+        state = combine(state, tree(piece, combine))
+    return combined(state, combine)
+
+
 def flat_order(x: Numbers, combine: Combine) -> Any:
     """Reduce a row as one of the eight that a thread has: from the first element to the last."""
     total = x[0]

@@ -16,7 +16,7 @@ from features.workload import Workload
 from kernels.dtypes import storage
 from kernels.launch import LaunchShape, launch_shape
 from kernels.recipes import Recipe, recipe, recipes_of
-from kernels.reductions import ORIGINAL_FORMS
+from kernels.reduction_shapes import ORIGINAL_FORMS
 from kernels.reference import compare
 from tests.kernels.emulated import PAGE, run, values_of
 
@@ -45,12 +45,24 @@ SHAPES = (
         (20, 100),
         (41, 129),
     ),
+    *((16390, 8), (16390, 16), (8200, 24), (8200, 32), (4100, 32), (4100, 64), (2060, 72), (2060, 128)),
     *((5, 256), (3, 1000), (9, 1024), (5, 1025), (1, 2049), (2, 8193), (1, 16384), (5, 16390)),
 )
 # (gap between rows, offset of the first element), in elements of two bytes; None ends the tensor at a fence.
 LAYOUTS = ((0, 0), (0, None), (1, 1), (3, 7), (8, 8))
 OTHERS = (
-    *("max.original", "max.flat", "max.short4", "max.staged256", "mean.lean64", "max.lean8", "min.split", "mean.split"),
+    *(
+        "max.original",
+        "max.flat",
+        "nanmax.lanes8x4",
+        "max.several4x2",
+        "max.short4",
+        "max.staged256",
+        "mean.lean64",
+        "max.lean8",
+        "min.split",
+        "mean.split",
+    ),
     *("nansum.rows1", "nanmean.original"),
 )
 MOST_THREADS = 6000  # of a launch: each is a fiber, and switching takes a system call

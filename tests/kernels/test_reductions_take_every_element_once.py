@@ -14,17 +14,16 @@ from kernels import reductions
 from kernels.dtypes import STORAGE
 from kernels.launch import MAX_GRID, launch_shape, rows_per_program, spread
 from kernels.recipes import RECIPES, TEMPLATES, Recipe, recipe, recipes_of
-from kernels.reductions import (
-    FLAT_ROWS,
-    FLAT_WIDTH,
-    LAST_WIDTHS,
-    MOST_PARTS,
+from kernels.reduction_shapes import (
+    IN_ROUNDS,
+    LAST_WIDTHS_OF_FEW,
+    LAST_WIDTHS_OF_MANY,
+    MANY_ROWS,
     ORIGINAL_FORMS,
-    REDUCTIONS,
-    STAGE_BYTES,
     original_form,
     split_parts,
 )
+from kernels.reductions import FLAT_ROWS, FLAT_WIDTH, MOST_PARTS, REDUCTIONS, STAGE_BYTES
 from kernels.reference import chain
 from kernels.source import device_file
 from tests.kernels.orders import deeper
@@ -32,6 +31,7 @@ from tests.kernels.reduce_orders import (
     alone_order,
     cover_order,
     flat_order,
+    held_order,
     lanes_order,
     split_order,
     staged_order,
@@ -39,6 +39,7 @@ from tests.kernels.reduce_orders import (
 )
 
 SUMS = recipes_of("reduce.sum")
+HELD = (reductions.HELD, reductions.SEVERAL)
 WIDTHS = (
     *(1, 2, 3, 7, 8, 9, 28, 29, 31, 60, 61, 63, 64, 65, 127, 128, 129, 255, 256, 257),
     *(1000, 1024, 1025, 2049, 4097, 8192, 8193, 16383, 16384),
@@ -46,7 +47,7 @@ WIDTHS = (
 LONG = (50257, 131072)
 VECTORS = sorted({16 // kind.bytes for kind in STORAGE.values()})
 RNG = np.random.default_rng(11)
-NARROW = (reductions.SHORT, reductions.STAGED, reductions.FLAT)
+NARROW = (reductions.SHORT, reductions.STAGED, reductions.FLAT, *HELD)
 CASE = re.compile(rb"(?:case (\d+)|default):[^@]*?(at_once|alone|in_turn)<([^>]*)>")
 
 
@@ -65,8 +66,9 @@ def orders(row: Recipe, rows: int, width: int, vector: int, offset: int) -> Any:
         return (flat_order,)
     if row.template == "reduce_streamed.cu":
         carry = dict(row.constants)["CARRY"]
-        lanes = row.threads // row.rows_per_cta
-        return (lambda x, combine: streamed_order(x, combine, lanes, row.items, row.phases, carry),)
+        return (lambda x, combine: streamed_order(x, combine, row.lanes, row.items, row.phases, carry),)
+    if row.role in HELD:
+        return (partial(held_order, lanes=row.lanes, pieces=row.phases, size=vector if row.role == HELD[1] else 1),)
     if through.lanes == 1:
         return (alone_order,)
     if row.alignment[0] == "rows":
@@ -84,7 +86,9 @@ def _split(lanes: int, unroll: int, vector: int, offset: int, parts: int, units:
 def widths_of(row: Recipe) -> tuple[int, ...]:
     """Return the widths that a recipe is legal for, at least in some layout."""
     if row.role == reductions.SHORT:
-        return tuple(w for w in WIDTHS if w <= 16 * row.threads // row.rows_per_cta)
+        return tuple(w for w in WIDTHS if w <= 16 * row.lanes)
+    if row.role in HELD:
+        return tuple(w for w in WIDTHS if w <= row.lanes * row.phases * (4 if row.role == HELD[1] else 1))
     if row.role == reductions.STAGED:
         return tuple(w for w in WIDTHS if w * row.rows_per_cta * 2 <= STAGE_BYTES)
     if row.role == reductions.FLAT:
@@ -140,7 +144,8 @@ def test_forms_are_those_of_the_kernels_switch() -> None:
             assert (form.lanes, numbers) == (256, [form.phases])
     alone = next(form for form in ORIGINAL_FORMS if form.lanes == 1)
     assert b"rows_alone = %d;" % (alone.rows_per_cta // 256) in device_file("reduce_original.cu")
-    assert b"alone_most = %d;" % LAST_WIDTHS[0] in device_file("reduce_original.cu")
+    assert LAST_WIDTHS_OF_FEW[0] == LAST_WIDTHS_OF_MANY[0]
+    assert b"alone_most = %d;" % LAST_WIDTHS_OF_FEW[0] in device_file("reduce_original.cu")
     flat = device_file("reduce_flat.cu")
     assert b"rows_each = %d;" % FLAT_ROWS in flat
     assert b"most = %d;" % FLAT_WIDTH in flat
@@ -152,8 +157,9 @@ def test_forms_are_those_of_the_kernels_switch() -> None:
 def test_every_form_is_launched_and_rows_a_program_follow_from_the_width() -> None:
     original = recipe("sum.original")
     met = set()
-    for rows in (1, 2, 3, 132, 100_000):
-        for width in (1, 8, 9, 28, 29, 60, 61, 128, 129, 1024, 1025, 2048, 2049, 16383, 16384, 10**6):
+    bounds = {1, 2048, 2049, 10**6, *LAST_WIDTHS_OF_FEW, *LAST_WIDTHS_OF_MANY}
+    for rows in (1, 2, 3, 132, MANY_ROWS - 1, MANY_ROWS, 100_000):
+        for width in (*sorted(bounds), *(bound + 1 for bound in sorted(bounds))):
             shape = launch_shape(original, rows, width, 132)
             through = spread(original, rows, width, 132)
             met.add(shape.extra[0])
@@ -164,7 +170,7 @@ def test_every_form_is_launched_and_rows_a_program_follow_from_the_width() -> No
     # More rows than a grid has CTAs for are taken in rounds, which one form has, whatever the width.
     for width in (1, 1000, 100_000):
         shape = launch_shape(original, 2**40, width, 132)
-        assert (shape.ctas, shape.extra) == (MAX_GRID, (0,))
+        assert (shape.ctas, shape.extra) == (MAX_GRID, (IN_ROUNDS,))
         most = launch_shape(original, 4 * MAX_GRID, width, 132)
         assert most.ctas == -(-4 * MAX_GRID // rows_per_program(original, 4 * MAX_GRID, width)) <= MAX_GRID
 

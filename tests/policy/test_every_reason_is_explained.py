@@ -124,6 +124,7 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (CANDIDATE, "not_closed_reduction"): reduces(Cast(Prefix(WIDE), "float16")),
     (CANDIDATE, "not_more_programs"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.rows4"),
     (CANDIDATE, "width_too_large"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.short8"),
+    (CANDIDATE, "rows_too_few"): lambda: _refused(workload("sum", (9, 16), "float16"), "sum.several2x1"),
     (CANDIDATE, "rows_not_contiguous"): lambda: _refused(
         workload("sum", (9, 16), "float16", strides=(24, 1)), "sum.staged64"
     ),
