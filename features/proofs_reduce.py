@@ -19,7 +19,15 @@ from kernels.guard import VECTOR_BYTES
 from kernels.launch import MAX_GRID, lane_elements, rows_per_program
 from kernels.recipes import Recipe
 from kernels.reduction_shapes import original_rows
-from kernels.reductions import FLAT_WIDTH, LEAST_PROGRAMS, LEAST_SHARE, MOST_PARTS, STAGE_BYTES
+from kernels.reductions import (
+    FLAT_WIDTH,
+    LEAST_PROGRAMS,
+    LEAST_SHARE,
+    MOST_PARTS,
+    MOST_STEPS,
+    STAGE_BYTES,
+    WIDEST_STEP_BYTES,
+)
 
 SUBGROUP_LANES = 32
 # What a reduction of no element is: the value that changes nothing it is combined with.
@@ -114,6 +122,31 @@ def regrouped(work: Workload | Workloads, recipe: Recipe) -> Claim:
             ),
         ),
         lambda: {"original_rows_per_program": original, "rows_per_program": recipe.rows_per_cta},
+    )
+
+
+def lanes_in_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row keeps more than an eighth of its lanes at work, in no more steps than wider recipes are there for."""
+    element_bytes = storage(work.dtype).bytes
+    piece = lane_elements(recipe, element_bytes)
+    step = recipe.lanes * piece * recipe.phases
+    return Claim(
+        (
+            (
+                "width_too_small",
+                LEAST_SHARE * work.width > recipe.lanes * piece,
+                lambda: (
+                    f"width {work.width} is no more than 1/{LEAST_SHARE} of the {recipe.lanes * piece} elements that "
+                    f"{recipe.lanes} lanes take at once"
+                ),
+            ),
+            (
+                "width_too_large",
+                (step * element_bytes >= WIDEST_STEP_BYTES) | (work.width <= MOST_STEPS * step),
+                lambda: f"width {work.width} is more than {MOST_STEPS * step} elements ({MOST_STEPS} steps of {step})",
+            ),
+        ),
+        lambda: {"step_elements": step, "steps_per_row": -(-work.width // step)},
     )
 
 
@@ -321,6 +354,7 @@ def subgroups(work: Workload | Workloads, recipe: Recipe) -> Claim:
 REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "independent_rows": independent_rows,
     "regrouped": regrouped,
+    "lanes_in_steps": lanes_in_steps,
     "short_rows": short_rows,
     "held_rows": held_rows,
     "many_rows": many_rows,

@@ -108,6 +108,9 @@ MOST_PARTS = 128
 # Lanes that hold a row have more than this part of their elements in it, and rows make this many programs where a lane
 # takes several: with less, a recipe of fewer lanes or of one row a lane is there.
 LEAST_SHARE, LEAST_PROGRAMS = 8, 16
+# Steps that lanes take of a row at most, but for those that take the most bytes of it at a step: 16 KiB are a CTA of
+# 256 threads that asks for 4 vectors each.
+MOST_STEPS, WIDEST_STEP_BYTES = 16, 16384
 STAGE_BYTES = 16384
 FLAT_ROWS, FLAT_WIDTH = 8, 8  # rows that a thread takes, and the elements that each has at most
 # FP16 differs from BF16 in one conversion, and every kernel costs a compilation on six architectures.
@@ -117,7 +120,7 @@ _ROWS_ALIGNED = ("rows", "any")
 
 
 def _rows(name: str, threads: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
-    proofs = ("independent_rows", "regrouped")
+    proofs = ("independent_rows", "regrouped", "lanes_in_steps")
     return Arrangement(
         name, "recipe", "reduce_rows.cu", threads, rows, phases, proofs, rarest, constants=(("ROWS", str(rows)),)
     )
@@ -138,7 +141,7 @@ def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
         lanes * rows,
         rows,
         phases,
-        ("independent_rows", "aligned_rows", "narrow_indices"),
+        ("independent_rows", "aligned_rows", "narrow_indices", "lanes_in_steps"),
         rarest,
         alignment=_ROWS_ALIGNED,
         constants=(("ROWS", str(rows)),),
@@ -153,7 +156,7 @@ def _held(lanes: int, elements: int, rarest: int = ALL) -> Arrangement:
         128,
         128 // lanes,
         elements,
-        ("independent_rows", "held_rows", "narrow_indices"),
+        ("independent_rows", "narrow_indices", "held_rows"),
         rarest,
         items=1,
         constants=(("LANES", str(lanes)),),
@@ -168,7 +171,7 @@ def _several(lanes: int, vectors: int, each: int, rarest: int = ALL) -> Arrangem
         256,
         256 // lanes * each,
         vectors,
-        ("independent_rows", "held_rows", "many_rows", "aligned_rows", "narrow_indices"),
+        ("independent_rows", "narrow_indices", "held_rows", "many_rows", "aligned_rows"),
         rarest,
         alignment=_ROWS_ALIGNED,
         constants=(("LANES", str(lanes)), ("EACH", str(each))),
@@ -183,7 +186,7 @@ def _staged(threads: int) -> Arrangement:
 
 
 def _streamed(name: str, role: str, threads: int, rows: int, items: int, unroll: int, aligned: bool) -> Arrangement:
-    proofs = ("independent_rows", "subgroups", *(("aligned_rows",) if aligned else ()))
+    proofs = ("independent_rows", "subgroups", *(("aligned_rows",) if aligned else ()), "lanes_in_steps")
     return Arrangement(
         name + ("_aligned" if aligned else ""),
         role,

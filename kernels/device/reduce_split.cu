@@ -45,7 +45,8 @@ __device__ __forceinline__ State collect(volatile unsigned long long *slots, int
 #pragma unroll
   for (int t = 0; t < turns; ++t) {
     const int slot = t * 32 + lane;
-    if (slot < parts) seen[t] = slot == part ? mine : slots[slot];
+    seen[t] = mine; // and not by `?:`, which would take the address of `mine`, and local memory
+    if (slot < parts && slot != part) seen[t] = slots[slot];
   }
   State state = nothing();
 #pragma unroll

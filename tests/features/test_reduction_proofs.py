@@ -108,13 +108,26 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
         ("sum", (9, 9), "sum.flat", "width_too_large", "width 9 is more than 8, and a thread takes 8 whole rows"),
         ("sum", (2**31, 8), "sum.lean8", "index_overflow", "2147483648 rows are more than 2147483647"),
         ("sum", (1, 2**31), "sum.lean64", "index_overflow", "2147483648 elements a row are more than 2147483647"),
+        (
+            "sum",
+            (9, 256),
+            "sum.rows1",
+            "width_too_small",
+            "width 256 is no more than 1/8 of the 2048 elements that 256",
+        ),
+        ("sum", (9, 4104), "sum.lean8", "width_too_large", "width 4104 is more than 4096 elements (16 steps of 256)"),
+        ("max", (9, 33), "max.lanes8x4", "width_too_large", "width 33 is more than the 32 elements that 8 lanes hold"),
+        ("max", (9, 4), "max.lanes8x4", "width_too_small", "width 4 is no more than 1/8 of the 32 elements"),
+        ("sum", (2**31, 8), "sum.lanes8x4", "index_overflow", "2147483648 rows are more than 2147483647"),
+        ("max", (8191, 32), "max.several2x2", "rows_too_few", "8191 rows are fewer than 8192 (16 programs of 512)"),
+        ("sum", (9000, 40), "sum.several2x2", "width_too_large", "width 40 is more than the 32 elements that 2 lanes"),
         ("sum", (9, 33), "sum.staged256", "width_too_large", "256 rows of 33 elements are 16896 bytes"),
         ("sum", (9, 1001), "sum.aligned", "width_not_divisible", "width 1001 is not a multiple of 8 elements"),
         ("sum", (9, 8192), "sum.split", "width_too_small", "width 8192 is not more than 8192 (4 x 8 elements x 256"),
         ("sum", (2**25, 16384), "sum.split", "index_overflow", "33554432 rows of up to 128 parts"),
         ("sum", (1, 2**34 + 8), "sum.split", "index_overflow", "more than 17179869184"),
-        ("sum", (2**32, 8), "sum.rows1", "index_overflow", "4294967296 CTAs"),
-        ("max", (0, 8), "max.rows1", "empty", "0 x 8 has no element"),
+        ("sum", (2**32, 512), "sum.rows1", "index_overflow", "4294967296 CTAs"),
+        ("max", (0, 512), "max.rows1", "empty", "0 x 512 has no element"),
     ],
 )
 def test_a_shape_that_a_recipe_cannot_take_is_refused_with_the_numbers(
@@ -145,13 +158,13 @@ def test_a_layout_that_vectors_cannot_cross_is_refused(layout: dict[str, Any], r
     width = 8 if recipe_id == "sum.flat" else 16
     work = workload("sum", (9, width), "float16", **layout)
     assert refusal(work, recipe_id).code == code
-    for name in ("sum.rows1", "sum.rows4", "sum.short8"):
+    for name in ("sum.short2", "sum.short8", "sum.lanes8x4"):
         assert isinstance(prove(work, recipe(name)), Proved)
 
 
 def test_one_row_has_no_pitch_that_could_be_wrong() -> None:
     work = Workload(program_of("sum", "float16"), 1, 16, 17)
-    for name in ("sum.aligned", "sum.staged64", "sum.lean64"):
+    for name in ("sum.aligned", "sum.staged64", "sum.lean8"):
         assert isinstance(prove(work, recipe(name)), Proved)
 
 
