@@ -15,7 +15,7 @@ from calibration.rotation import judge_regime
 from calibration.strata import GRIDS, Grid
 from calibration.wide import wide
 from features.program import program_of
-from features.proof import form_of
+from features.proof import form_of, recipes_for
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
 from kernels.recipes import family_of
@@ -118,13 +118,13 @@ def draw_plan(
     families = {op: family_of(form_of(program_of(op, dtypes[0]))) for op in ops}
     grids = {family: _grid(family, inventory_name) for family in families.values()}
     fitted: dict[str, list[Planned]] = {family: [] for family in grids}
-    for op, family in families.items():
-        together = [other for other in ops if families[other] == family]
-        share = Share(together.index(op), len(together))
-        of_op = training(op, dtypes, grids[family], seed, limits, share)
-        if not of_op:
-            raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
-        fitted[family] += of_op
+    for family, grid in grids.items():
+        together = _fitted([op for op in ops if families[op] == family], dtypes[0])
+        for place, op in enumerate(together):
+            of_op = training(op, dtypes, grid, seed, limits, Share(place, len(together)))
+            if not of_op:
+                raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
+            fitted[family] += of_op
     judged: list[Planned] = []
     for op, family in families.items():
         drawn_by = seed if inventory_seed is None else inventory_seed
@@ -142,6 +142,15 @@ def draw_plan(
         inventory=inventory_name,
         inventory_seed=inventory_seed,
     )
+
+
+def _fitted(ops: Sequence[str], dtype: str) -> list[str]:
+    """Return the programs of a family that it is fitted on: those with the most recipes, experiments not counted.
+
+    What a kernel costs hardly depends on what it combines by, and a program with few recipes tells little of others.
+    """
+    recipes = {op: sum(not row.experimental for row in recipes_for(program_of(op, dtype))) for op in ops}
+    return [op for op in ops if recipes[op] == max(recipes.values())]
 
 
 def _grid(family: str, inventory_name: str) -> Grid:

@@ -137,13 +137,13 @@ _PARTS = Feature(
     "p ceil(R / S)",
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
-_ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, HELD, SEVERAL, STAGED, SUBGROUP, SCALAR, CHUNK)
-# Rows without gaps of a few elements, of which a lane takes eight at once: no masks, and no stages of combination.
+_ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, HELD, STAGED, SUBGROUP, SCALAR, CHUNK)
+# Very many rows of a few elements, of which a lane takes several at once: no masks, and next to no stages of combination.
 _OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batch_steps", "programs"))
 
 REDUCE_1 = Schema(
     id="reduce/1",
     family="reduce",
-    roles={**dict.fromkeys(_ROLES, _WAYS), FLAT: _OF_SPANS, SPLIT: (*_WAYS, _PARTS)},
-    needs_capacity=frozenset((*_ROLES, FLAT, SPLIT)),
+    roles={**dict.fromkeys(_ROLES, _WAYS), FLAT: _OF_SPANS, SEVERAL: _OF_SPANS, SPLIT: (*_WAYS, _PARTS)},
+    needs_capacity=frozenset((*_ROLES, FLAT, SEVERAL, SPLIT)),
 )

@@ -107,7 +107,7 @@ _CARRIES = {SUBGROUP: "lane", SCALAR: "scalar", CHUNK: "chunk_shaped"}
 MOST_PARTS = 128
 # Lanes that hold a row have more than this part of their elements in it, and rows make this many programs where a lane
 # takes several: with less, a recipe of fewer lanes or of one row a lane is there.
-LEAST_SHARE, LEAST_PROGRAMS = 8, 16
+LEAST_SHARE, LEAST_PROGRAMS = 8, 4
 # Steps that lanes take of a row at most, but for those that take the most bytes of it at a step: 16 KiB are a CTA of
 # 256 threads that asks for 4 vectors each.
 MOST_STEPS, WIDEST_STEP_BYTES = 16, 16384
@@ -252,7 +252,6 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _several(2, 1, 8),
     _several(2, 2, 4),
     _several(4, 2, 4),
-    _several(8, 2, 4),
     _staged(64),
     _staged(256),
     Arrangement(

@@ -1,4 +1,4 @@
-// <op>.several2x1 .. several8x2: one number from each of very many short rows of whole vectors, several rows a lane.
+// <op>.several2x1 .. several4x2: one number from each of very many short rows of whole vectors, several rows a lane.
 //
 // Layout       rows of whole 16-byte vectors on 16-byte boundaries, x_pitch elements apart; results y_pitch apart
 // Mapping      LANES neighbouring lanes hold a row, lane l of it vectors l, l + LANES, ...; they hold EACH rows at once, as

@@ -22,6 +22,7 @@ from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, family_of
+from kernels.reductions import SEVERAL
 from kernels.scans import ANY
 from tests.made import H200, made_receipt
 
@@ -85,6 +86,7 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
 
 LEAST_INSIDE = {
     **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "reduce/1")},
+    ("reduce/1", SEVERAL): 0.8,
     **{("scan/4", role): 0.9 for role in (ORIGINAL, RECIPE, ANY)},
 }
 Columns = dict[tuple[str, str, str], list[tuple[float, ...]]]
@@ -108,6 +110,7 @@ def columns(points: tuple[Planned, ...]) -> Columns:
 def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(plan: Plan) -> None:
     """Role by role, and for each dtype alone, as a fit with separate blocks has them.
 
+    Lanes that take several rows each have few geometries, and now and then one of more rows than any trained one.
     Where rows are split, many rows may make more CTAs than any training geometry has: there whole rows are better. The
     most rows of an odd width may take more steps off vector boundaries than any of training: up to 1 in 10 originals of
     a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162.
@@ -192,11 +195,15 @@ def test_measuring_an_op_is_estimated_within_its_budget() -> None:
 
 
 def test_programs_of_one_family_share_its_training_and_are_judged_outside_it() -> None:
-    """Each takes widths of its own, so that a held-out geometry is held out for the whole family."""
+    """Each takes widths of its own, so that a held-out geometry is held out for the whole family.
+
+    Those with the most recipes, that is: what few are judged by is what the others are fitted on.
+    """
     ops = ("sum", "max", "mean")
     alone = drawn("sum", 3)
     together = draw_plan(ops, 3, H200, 64 * GIB, inventory_name="wide")
-    widths = {op: {p.width for p in together.training if p.op == op} for op in ops}
+    assert {p.op for p in together.training} == {"sum", "max"}
+    widths = {op: {p.width for p in together.training if p.op == op} for op in ("sum", "max")}
     assert set.union(*widths.values()) == {p.width for p in alone.training}
     assert sum(map(len, widths.values())) == len(set.union(*widths.values()))
     assert len(together.training) < 1.2 * len(alone.training)
@@ -205,4 +212,5 @@ def test_programs_of_one_family_share_its_training_and_are_judged_outside_it() -
         judged = [(p.dtype, p.rows, p.width) for p in together.validation if p.op == op]
         assert len(judged) >= 150
         assert not trained & set(judged)
-        assert {p.dtype for p in together.training if p.op == op} == set(STORAGE)
+        assert op == "mean" or {p.dtype for p in together.training if p.op == op} == set(STORAGE)
+    assert {p.op for p in drawn("mean").training} == {"mean"}
