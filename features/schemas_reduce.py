@@ -138,7 +138,7 @@ _PARTS = Feature(
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
 _ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, HELD, STAGED, SUBGROUP, SCALAR, CHUNK)
-# Very many rows of a few elements, of which a lane takes several at once: no masks, and next to no stages of combination.
+# Very many rows of a few elements, of which a lane takes several at once: no masks, and hardly a stage to combine in.
 _OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batch_steps", "programs"))
 
 REDUCE_1 = Schema(
