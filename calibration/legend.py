@@ -18,6 +18,8 @@ _CHROMA, _FIRST_HUE = 0.14, 90.0
 # Between the hues of two roles lie as many steps more.
 _APART = 1.0
 ROW = 20.0
+# Columns of groups have this many lines at least, so that a name stands above what it names.
+_LEAST_DEPTH = 3
 _BOX, _INDENT, _SIZE, _BETWEEN = 12.0, 18.0, 11.0, 22.0
 # Width of a letter over the size of its type, on the wide side for Helvetica and what replaces it.
 _LETTER = 0.58
@@ -86,7 +88,8 @@ def legend(entries: Sequence[Entry], left: float, top: float, width: float) -> t
         lines += of_group
     widest = max(_INDENT + text_width(entry.label) for entry in entries) + _BETWEEN
     columns = max(1, min(int((width + _BETWEEN) // widest), len(lines)))
-    depth = next(d for d in count(math.ceil(len(lines) / columns)) if len(_columns(lines, d)) <= columns)
+    least = max(math.ceil(len(lines) / columns), _LEAST_DEPTH if any(entry.group for entry in entries) else 1)
+    depth = next(d for d in count(least) if len(_columns(lines, d)) <= columns)
     parts: list[str] = []
     for across, column in enumerate(_columns(lines, depth)):
         for down, line in enumerate(column):
@@ -104,7 +107,7 @@ def _columns(lines: Sequence[str | Entry], depth: int) -> list[list[str | Entry]
     columns: list[list[str | Entry]] = [[]]
     for line in lines:
         room = depth - len(columns[-1])
-        if room < 1 + (isinstance(line, str) and depth > 1):
+        if room < 1 + isinstance(line, str):
             columns.append([])
         columns[-1].append(line)
     return columns

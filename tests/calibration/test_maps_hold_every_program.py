@@ -61,9 +61,10 @@ def test_recipes_of_a_form_can_be_told_apart_by_colour(form: str) -> None:
         assert math.dist(*(tuple(bytes.fromhex(colour[1:])) for colour in (one, other))) > 15
 
 
+@pytest.mark.parametrize("count", [1, 7])
 @pytest.mark.parametrize("width", [100.0, 362.0, 1150.0])
-def test_a_legend_keeps_groups_in_columns_of_the_width(width: float) -> None:
-    entries = [Entry(group, f"{group}.recipe{place}", "#123456") for group in "abc" for place in range(7)]
+def test_a_legend_keeps_groups_in_columns_of_the_width(width: float, count: int) -> None:
+    entries = [Entry(group, f"{group}.recipe{place}", "#123456") for group in "abc" for place in range(count)]
     parts, taken = legend(entries, 10.0, 20.0, width)
     texts = [ElementTree.fromstring(part) for part in parts if part.startswith("<text")]
     assert [text.text for text in texts if "." in (text.text or "")] == [entry.label for entry in entries]
