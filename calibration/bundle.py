@@ -1,7 +1,8 @@
 """Making packets part of this release: `python -m calibration.bundle packet.zip …` writes the files each becomes.
 
 The packet itself, the profile file that a decision without a database reads, the validation's page and the maps in
-`docs/`, all by the packet's name: `h200`, `h200-cold`. A packet that does not verify is refused.
+`docs/`, all by the packet's name: `h200`, `h200-cold`. Where it has experimental recipes, the page of the experiments
+is made from it too. A packet that does not verify is refused.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from calibration import experiments
 from calibration.errors import CalibrationError
 from calibration.freeze import wrapper
 from calibration.maps import maps
@@ -41,7 +43,7 @@ def bundle(file: Path, root: Path = ROOT) -> tuple[Path, ...]:
         )
         + b"\n",
         root / "docs" / f"validation-{name}.md": page(packet).encode(),
-        **{root / "docs" / file: drawn.encode() for file, drawn in maps(packet).items()},
+        **{root / "docs" / file: drawn.encode() for file, drawn in (maps(packet) | experiments.pages(packet)).items()},
     }
     for path, data in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)

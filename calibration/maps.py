@@ -11,12 +11,14 @@ import numpy as np
 from attrs import frozen
 
 from calibration.errors import CalibrationError
+from calibration.legend import Entry, legend, text_width
+from calibration.legend import colours as coloured
 from calibration.packet import Contents, Packet
 from calibration.sources import identities
 from calibration.svg import Box, area, document, dot, frame, line, text
 from features.program import Program
 from features.workloads import workloads
-from kernels.recipes import ORIGINAL, Recipe, recipes_of
+from kernels.recipes import Recipe, recipes_of
 from kernels.source import SourceIdentity, identity
 from policy.batch import select_batch
 from policy.profile import Profile, profile_from_document
@@ -27,19 +29,13 @@ OCTAVES = 20
 VALUES = tuple(
     sorted({q * 2**k // 4 for k in range(OCTAVES) for q in (4, 5, 6, 7) if q * 2**k % 4 == 0} | {2**OCTAVES})
 )
-PANEL, GAP, LEFT, TOP, LEGEND_ROW = 300.0, 62.0, 64.0, 52.0, 20.0
-KEPT, OUTSIDE = "#d4d4d4", "#f4f4f4"
-# Colours that differ in lightness as well as hue: one for each recipe in catalogue order, then from the start again.
-PALETTE = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#332288"),
-    *("#117733", "#aa4499", "#88ccee", "#882255", "#ddcc77", "#44aa99", "#661100", "#6699cc"),
-    *("#999933", "#cc6677", "#225555", "#bbccee", "#770088", "#ee8866", "#223366", "#bbcc33"),
-    *("#663333", "#99ddff", "#aaaa00", "#ffaabb"),
-)
+PANEL, GAP, LEFT, TOP, TITLE = 300.0, 62.0, 64.0, 52.0, 14.0
+OUTSIDE = "#f4f4f4"
 # The most regret of each colour, and above the last the one after.
 REGRETS = ((1.01, "#1a9850"), (1.02, "#91cf60"), (1.05, "#d9ef8b"), (1.08, "#fee08b"), (1.25, "#fc8d59"))
 WORSE, UNMEASURED = "#d73027", "#ffffff"
 Widths = tuple[str, Callable[[int], int]]
+Run = tuple[str, int, int]
 # Most recipes ask something of a width, so that a map over round widths alone would flatter them.
 ROUND: Widths = ("round widths", lambda width: width)
 ODD: Widths = ("odd widths: one past each even one", lambda width: width | 1)
@@ -97,7 +93,8 @@ def picks_map(contents: Contents, form: str) -> str:
     assert contents.profile is not None
     profile, catalogue = profile_from_document(contents.profile), _catalogue(contents)
     programs = _programs(contents, form)
-    colours = _colours(recipes_of(form))
+    rows = recipes_of(form)
+    colours = coloured(rows)
     seen: set[str] = set()
     parts: list[str] = []
     for down, (widths, value) in enumerate((ROUND, ODD)):
@@ -109,13 +106,11 @@ def picks_map(contents: Contents, form: str) -> str:
             parts += panel.axes(f"{dtype}, {widths}")
             judged = [o for o in _outcomes(contents, form, dtype) if (o["width"] % 2 == 1) == (down == 1)]
             parts += [_judged(panel, o, colours.get(o["picked"], UNMEASURED)) for o in judged]
-    legend = [(name, colour) for name, colour in colours.items() if name in seen]
-    legend += [
-        ("original kept: outside the calibrated domain", OUTSIDE),
-        ("larger than what is calibrated", UNMEASURED),
-    ]
+    picked = sorted((row for row in rows if row.id in seen), key=lambda row: list(colours).index(row.id))
+    entries = [Entry(row.role, row.id, colours[row.id]) for row in picked]
+    entries += [Entry("kept", "original: outside the domain", OUTSIDE), Entry("kept", "not calibrated", UNMEASURED)]
     title = f"{form}: the recipe that profile {profile.name} ({profile.regime}) picks; dots are judged geometries"
-    return _whole(title, len(programs), 2, parts, legend)
+    return _whole(title, len(programs), 2, parts, entries)
 
 
 def regret_map(contents: Contents, form: str) -> str:
@@ -128,8 +123,8 @@ def regret_map(contents: Contents, form: str) -> str:
         # The worst last, so that nothing better hides it.
         ordered = sorted(_worst(_outcomes(contents, form, dtype)), key=lambda o: o["regret"] or 0.0)
         parts += [_judged(panel, o, _regret_colour(o["regret"]), 3.6) for o in ordered]
-    levels = [(f"up to {most}", colour) for most, colour in REGRETS]
-    levels += [(f"above {REGRETS[-1][0]}", WORSE), ("not fit for use", UNMEASURED)]
+    levels = [Entry("", f"up to {most}", colour) for most, colour in REGRETS]
+    levels += [Entry("", f"above {REGRETS[-1][0]}", WORSE), Entry("", "not fit for use", UNMEASURED)]
     regime = contents.plan.regime
     title = f"{form} ({regime}): time of the pick over the fastest recipe measured, the worse of two runs"
     return _whole(title, len(programs), 1, parts, levels)
@@ -148,20 +143,30 @@ def _picks(
 
 
 def _areas(panel: Panel, picks: Mapping[tuple[int, int], str], colours: Mapping[str, str]) -> list[str]:
-    """Return one path a colour: places beside each other in a row of the grid become one box."""
+    """Return one path a colour: places beside each other in the grid become one box, as equal rows of them do."""
     boxes: dict[str, list[Box]] = defaultdict(list)
-    for place, rows in enumerate(VALUES[:-1]):
-        top, bottom = panel.y(VALUES[place + 1]), panel.y(rows)
-        begun: tuple[str, int] | None = None
-        for width in VALUES:
-            name = picks.get((rows, width)) if width != VALUES[-1] else None
-            if begun is not None and begun[0] != name:
-                left = panel.x(begun[1])
-                boxes[begun[0]].append(Box(left, top, panel.x(width) - left, bottom - top))
-                begun = None
-            if begun is None and name is not None:
-                begun = (name, width)
+    open_since: dict[Run, int] = {}
+    for rows in VALUES:
+        runs = _runs(picks, rows) if rows != VALUES[-1] else set[Run]()
+        for name, first, last in sorted(open_since.keys() - runs):
+            left, top, bottom = panel.x(first), panel.y(rows), panel.y(open_since.pop((name, first, last)))
+            boxes[name].append(Box(left, top, panel.x(last) - left, bottom - top))
+        open_since |= dict.fromkeys(runs - open_since.keys(), rows)
     return [area(found, colours.get(name, OUTSIDE)) for name, found in sorted(boxes.items())]
+
+
+def _runs(picks: Mapping[tuple[int, int], str], rows: int) -> set[Run]:
+    """Return the runs of one row of the grid: what is picked, the first width of it, and the first of what follows."""
+    found: set[Run] = set()
+    begun: tuple[str, int] | None = None
+    for width in VALUES:
+        name = picks.get((rows, width)) if width != VALUES[-1] else None
+        if begun is not None and begun[0] != name:
+            found.add((*begun, width))
+            begun = None
+        if begun is None and name is not None:
+            begun = (name, width)
+    return found
 
 
 def _judged(panel: Panel, o: Mapping[str, Any], fill: str, radius: float = 2.4) -> str:
@@ -191,13 +196,6 @@ def _regret_colour(regret: float | None) -> str:
     return next((colour for most, colour in REGRETS if regret <= most), WORSE)
 
 
-def _colours(rows: Sequence[Recipe]) -> dict[str, str]:
-    """Return grey for the original and a colour each for the others."""
-    others = [row for row in rows if row.role != ORIGINAL]
-    grey = {row.id: KEPT for row in rows if row.role == ORIGINAL}
-    return grey | {row.id: PALETTE[place % len(PALETTE)] for place, row in enumerate(others)}
-
-
 def _programs(contents: Contents, form: str) -> dict[str, Program]:
     """Return the program of each dtype that the plan measures."""
     return {planned.dtype: planned.program for planned in contents.plan.training if planned.form == form}
@@ -218,20 +216,16 @@ def _place(across: int, down: int) -> Box:
     return Box(LEFT + across * (PANEL + GAP), TOP + down * (PANEL + GAP), PANEL, PANEL)
 
 
-def _whole(title: str, across: int, down: int, parts: list[str], legend: Sequence[tuple[str, str]]) -> str:
+def _whole(title: str, across: int, down: int, parts: list[str], entries: Sequence[Entry]) -> str:
     """Return the picture with its title, the label of the rows' axis, and the legend below in columns."""
-    width = LEFT + across * (PANEL + GAP)
+    width = LEFT + max(across * (PANEL + GAP), text_width(title, TITLE))
     below = TOP + down * (PANEL + GAP)
-    columns = max(1, int((width - LEFT) // 290))
-    keys = []
-    for place, (name, colour) in enumerate(legend):
-        x, y = LEFT + place % columns * 290, below + place // columns * LEGEND_ROW
-        keys += [area([Box(x, y - 9, 12, 12)], colour), frame(Box(x, y - 9, 12, 12)), text(x + 18, y + 1, name)]
-    height = below + math.ceil(len(legend) / columns) * LEGEND_ROW
+    keys, taken = legend(entries, LEFT, below, width - LEFT)
+    height = below + taken
     rows = [
         text(16, _place(0, row).y + PANEL / 2, "rows", size=10, anchor="middle", turned=True) for row in range(down)
     ]
-    return document(width, height, title, [text(LEFT, 22, title, size=14), *rows, *parts, *keys])
+    return document(width, height, title, [text(LEFT, 22, title, size=TITLE), *rows, *parts, *keys])
 
 
 KINDS: Mapping[str, Callable[[Contents, str], str]] = {"picks": picks_map, "regret": regret_map}

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from calibration.bundle import ROOT
 from calibration.errors import CalibrationError
-from calibration.maps import KEPT, ODD, OUTSIDE, REGRETS, ROUND, VALUES, WORSE, _catalogue, _picks, maps
+from calibration.legend import KEPT
+from calibration.maps import ODD, OUTSIDE, REGRETS, ROUND, VALUES, WORSE, _catalogue, _picks, maps
 from calibration.packet import Packet, pack, read
 from features.workload import Workload
 from kernels.recipes import recipes_of

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from tests.gpu.tensors import Kernels
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the mark of pytest-timeout, which a GPU machine may lack."""
+    config.addinivalue_line("markers", "timeout(seconds): what a test may take, where pytest-timeout is there")
+
+
 @pytest.fixture(scope="session")
 def device() -> int:
     """The current device, with a context."""
