@@ -1,20 +1,21 @@
-"""The feature schemas of row reductions: what a launch moves, waits for, asks for, masks and combines.
+"""The feature schemas of row reductions: what a launch moves, waits for, starts, masks and combines.
 
 R rows of N elements of b bytes, S SMs, A the queried capacity, w = 32; L lanes of each of p CTAs take a row, B rows a
-CTA of T threads, f pieces of q bytes a lane at a step. Lanes are powers of two.
+CTA of T threads, f pieces of q bytes a lane at a step. Lanes are powers of two. docs/decisions/0012 has the columns
+that were tried, and how these came out ahead.
 """
 
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
-from kernels.recipes import ORIGINAL, RECIPE
-from kernels.reductions import CHUNK, FLAT, HELD, LEAN, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
+from kernels.recipes import ORIGINAL
+from kernels.reductions import CHUNK, FLAT, HELD, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
 
 KIB = 2**10
-# As of scan/2: bytes that an SM moves while one step of a CTA waits, and the share of L2 that keeps what is read again.
-STEP_BYTES = 14 * 2**10
+# As of scan/2: the share of L2 that keeps what is read again.
 L2_SHARE = 0.75
 _MOST_LANES = 10  # 2^10 threads are the most that a CTA has
+_BANKS, _BANK_BYTES = 32, 4
 
 
 def constant(p: Point) -> Number:
@@ -43,27 +44,19 @@ def row_pieces(p: Point) -> Number:
 
 
 def turns(p: Point) -> Number:
-    """Rows that a lane takes one after the other: ceil(B L / T)."""
-    return ceil_div(p.rows_per_cta * p.row_lanes, p.threads)
+    """Rows that a lane takes one after the other: V = ceil(min(B, R) L / T)."""
+    at_once = p.rows_per_cta + (p.rows - p.rows_per_cta) * (p.rows < p.rows_per_cta)
+    return ceil_div(at_once * p.row_lanes, p.threads)
+
+
+def pieces(p: Point) -> Number:
+    """Pieces that a lane takes: V J."""
+    return turns(p) * row_pieces(p)
 
 
 def steps(p: Point) -> Number:
-    """Steps that a lane takes: P = ceil(B L / T) ceil(J / f)."""
+    """Steps that a lane takes: P = V ceil(J / f)."""
     return turns(p) * ceil_div(row_pieces(p), p.row_phases)
-
-
-def waiting(p: Point) -> Number:
-    """MiB that an SM could have moved while its CTAs wait at steps, beyond what it moves."""
-    step = p.lane_bytes * p.threads * p.row_phases
-    step = step + (STEP_BYTES - step) * (step < STEP_BYTES)
-    excess = p.resident_batches * steps(p) * step / MIB - traffic(p)
-    return excess * (excess > 0) + 0.0  # not -0.0
-
-
-def loads(p: Point) -> Number:
-    """Loads that warps issue, over SMs: C ceil(B L / T) J (q / load) (T / w) / S."""
-    a_piece = p.lane_bytes // p.load_bytes
-    return p.ctas * turns(p) * row_pieces(p) * a_piece * (p.threads / p.warp_threads) / p.sm_count
 
 
 def masked(p: Point) -> Number:
@@ -77,57 +70,62 @@ def stages(p: Point) -> Number:
     return sum(1 * (p.row_lanes >= 2**k) for k in range(1, _MOST_LANES + 1)) + 0 * p.rows
 
 
-def combining(p: Point) -> Number:
-    """Stages one after the other over capacity batches: H log2 L."""
-    return p.resident_batches * stages(p)
+def conflicts(p: Point) -> Number:
+    """Lanes of a warp that meet in a bank of shared memory, rows being bN bytes apart: c, a power of two up to w."""
+    row_bytes = p.storage_bytes * p.width
+    words = (row_bytes & -row_bytes) // _BANK_BYTES
+    words = words + (1 - words) * (words < 1)
+    return words + (_BANKS - words) * (words > _BANKS)
 
 
-def combined(p: Point) -> Number:
-    """Stages of the busiest SM's warps: ceil(C / S) ceil(B L / T) (T / w) log2 L."""
-    return ceil_div(p.ctas, p.sm_count) * turns(p) * (p.threads / p.warp_threads) * stages(p)
-
-
+_CONSTANT = Feature("constant", "1", "what every launch costs", "1", constant)
+_TRAFFIC = Feature("traffic", "MiB/SM", "bytes read and written over SMs", "b R (N + 1) / (S 2^20)", traffic)
+_FAR_TRAFFIC = Feature(
+    "far_traffic",
+    "MiB/SM",
+    "the traffic again where it does not stay in L2; F = 1 if b R (N + 1) > 0.75 L2, else 0",
+    "F b R (N + 1) / (S 2^20)",
+    lambda p: is_far(p) * traffic(p),
+)
+_BATCH_STEPS = Feature(
+    "batch_steps",
+    "steps",
+    "steps of a lane over capacity batches of C = ceil(R / B) p CTAs; J = ceil(ceil(b N / q) / (p L)) pieces of a row, "
+    "V rows one after the other, f pieces a step",
+    "H P, H = ceil(C / (S A)), P = V ceil(J / f), V = ceil(min(B, R) L / T)",
+    lambda p: p.resident_batches * steps(p),
+)
+_PROGRAMS = Feature("programs", "CTAs/SM", "CTAs that an SM starts", "C / S", lambda p: p.ctas / p.sm_count)
+_MASKED = Feature(
+    "masked", "KiB/SM", "what steps cover and no row has, over SMs", "(C P q T f - b R N) / (S 2^10)", masked
+)
 _WAYS = (
-    Feature("constant", "1", "what every launch costs", "1", constant),
-    Feature("traffic", "MiB/SM", "bytes read and written over SMs", "b R (N + 1) / (S 2^20)", traffic),
+    _CONSTANT,
+    _TRAFFIC,
+    _FAR_TRAFFIC,
+    _BATCH_STEPS,
     Feature(
-        "far_traffic",
-        "MiB/SM",
-        "the traffic again where it does not stay in L2; F = 1 if b R (N + 1) > 0.75 L2, else 0",
-        "F b R (N + 1) / (S 2^20)",
-        lambda p: is_far(p) * traffic(p),
+        "batch_elements",
+        "elements",
+        "elements that a lane takes, one after the other, over batches",
+        "H V J q / b",
+        lambda p: p.resident_batches * pieces(p) * p.lane_bytes // p.storage_bytes,
     ),
     Feature(
-        "waiting",
-        "MiB/SM",
-        "what an SM could have moved while its CTAs wait at steps, beyond what it moves",
-        "max(0, H P max(14336, q T f) - b R (N + 1) / S) / 2^20",
-        waiting,
+        "batch_bytes",
+        "MiB",
+        "what a CTA asks for, over batches: one alone moves less than its SM could",
+        "H V J q T / 2^20",
+        lambda p: p.resident_batches * pieces(p) * p.lane_bytes * p.threads / MIB,
     ),
+    _PROGRAMS,
+    _MASKED,
     Feature(
-        "batches",
-        "batches",
-        "capacity batches of C = ceil(R / B) p CTAs",
-        "H = ceil(C / (S A))",
-        lambda p: p.resident_batches,
-    ),
-    Feature(
-        "batch_steps",
-        "steps",
-        "steps of a lane over all batches; J = ceil(ceil(b N / q) / (p L)) pieces, f a step",
-        "H P, P = ceil(B L / T) ceil(J / f)",
-        lambda p: p.resident_batches * steps(p),
-    ),
-    Feature("programs", "CTAs/SM", "CTAs that an SM starts", "C / S", lambda p: p.ctas / p.sm_count),
-    Feature("loads", "loads/SM", "loads that warps issue, over SMs", "C ceil(B L / T) J (q / load) (T / w) / S", loads),
-    Feature("masked", "KiB/SM", "what steps cover and no row has, over SMs", "(C P q T f - b R N) / (S 2^10)", masked),
-    Feature("combining", "stages", "stages of combination over all batches", "H log2 L", combining),
-    Feature(
-        "combined",
+        "combining",
         "stages",
-        "stages that the warps of the busiest SM combine in",
-        "ceil(C / S) ceil(B L / T) (T / w) log2 L",
-        combined,
+        "stages from a row's lanes to one, over batches",
+        "H log2 L",
+        lambda p: p.resident_batches * stages(p),
     ),
 )
 _PARTS = Feature(
@@ -137,13 +135,26 @@ _PARTS = Feature(
     "p ceil(R / S)",
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
-_ROLES = (ORIGINAL, RECIPE, LEAN, SHORT, HELD, STAGED, SUBGROUP, SCALAR, CHUNK)
-# Very many rows of a few elements, of which a lane takes several at once: no masks, and hardly a stage to combine in.
-_OF_SPANS = tuple(f for f in _WAYS if f.name in ("constant", "traffic", "far_traffic", "batch_steps", "programs"))
-
-REDUCE_1 = Schema(
-    id="reduce/1",
-    family="reduce",
-    roles={**dict.fromkeys(_ROLES, _WAYS), FLAT: _OF_SPANS, SEVERAL: _OF_SPANS, SPLIT: (*_WAYS, _PARTS)},
-    needs_capacity=frozenset((*_ROLES, FLAT, SEVERAL, SPLIT)),
+# Rows of a few elements, of which a lane takes several at once: no masks, and hardly a stage to combine in.
+_OF_SPANS = (_CONSTANT, _TRAFFIC, _FAR_TRAFFIC, _BATCH_STEPS, _PROGRAMS)
+_OF_STAGES = (
+    *_OF_SPANS,
+    _MASKED,
+    Feature(
+        "bank_turns",
+        "turns/SM",
+        "turns that warps take at shared memory, over SMs: an element a lane, c lanes at a bank; c is the largest power "
+        "of two in b N / 4, from 1 to w",
+        "C (T / w) N c / S",
+        lambda p: p.ctas * (p.threads // p.warp_threads) * p.width * conflicts(p) / p.sm_count,
+    ),
 )
+_ROLES = {
+    **dict.fromkeys((ORIGINAL, "aligned", "rows4", "rows2", "rows1", "rows1t128"), _WAYS),
+    **dict.fromkeys((f"lean{lanes}" for lanes in (8, 32, 64, 128, 256, 512, 1024)), _WAYS),
+    **dict.fromkeys((SHORT, HELD, SUBGROUP, SCALAR, CHUNK), _WAYS),
+    **dict.fromkeys((SEVERAL, FLAT), _OF_SPANS),
+    STAGED: _OF_STAGES,
+    SPLIT: (*_WAYS, _PARTS),
+}
+REDUCE_1 = Schema(id="reduce/1", family="reduce", roles=_ROLES, needs_capacity=frozenset(_ROLES))

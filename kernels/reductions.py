@@ -90,9 +90,9 @@ class Arrangement:
     experimental: bool = False
 
 
-# Roles beside those of every family: what each has of its own to pay for.
-LEAN, SHORT, HELD, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
-    "lean",
+# Roles beside those of every family: what each has of its own to pay for. Those of `_rows` and `_lean` have their own
+# names: how many lanes a row has is what common coefficients price worst (docs/decisions/0012).
+SHORT, HELD, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
     "short",
     "held",
     "several",
@@ -122,7 +122,7 @@ _ROWS_ALIGNED = ("rows", "any")
 def _rows(name: str, threads: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
     proofs = ("independent_rows", "regrouped", "lanes_in_steps")
     return Arrangement(
-        name, "recipe", "reduce_rows.cu", threads, rows, phases, proofs, rarest, constants=(("ROWS", str(rows)),)
+        name, name, "reduce_rows.cu", threads, rows, phases, proofs, rarest, constants=(("ROWS", str(rows)),)
     )
 
 
@@ -136,7 +136,7 @@ def _short(lanes: int, rarest: int = ALL) -> Arrangement:
 def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
     return Arrangement(
         f"lean{lanes}",
-        LEAN,
+        f"lean{lanes}",
         "reduce_lean.cu",
         lanes * rows,
         rows,
@@ -148,13 +148,13 @@ def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
     )
 
 
-def _held(lanes: int, elements: int, rarest: int = ALL) -> Arrangement:
+def _held(lanes: int, elements: int, rarest: int = ALL, threads: int = 128) -> Arrangement:
     return Arrangement(
         f"lanes{lanes}x{elements}",
         HELD,
         "reduce_lanes.cu",
-        128,
-        128 // lanes,
+        threads,
+        threads // lanes,
         elements,
         ("independent_rows", "narrow_indices", "held_rows"),
         rarest,
@@ -219,7 +219,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     ),
     Arrangement(
         "aligned",
-        "recipe",
+        "aligned",
         "reduce_original.cu",
         256,
         4,
@@ -249,6 +249,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _held(32, 4, FEW),
     _held(32, 8),
     _held(128, 8, FEW),
+    _held(256, 16, threads=256),
     _several(2, 1, 8),
     _several(2, 2, 4),
     _several(4, 2, 4),

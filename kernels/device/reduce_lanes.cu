@@ -1,4 +1,4 @@
-// <op>.lanes1x4 .. lanes128x8: one number from each short row, element by element.
+// <op>.lanes1x4 .. lanes256x16: one number from each short row, element by element.
 //
 // Layout       rows of adjacent elements, x_pitch elements apart, any element-aligned base; results y_pitch apart
 // Mapping      LANES neighbouring lanes hold a row, lane l of it elements l, l + LANES, ...; CTA b takes T / LANES rows
