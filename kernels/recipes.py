@@ -47,8 +47,9 @@ class Recipe:
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
     role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` for
-        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row,
-        `flat` where a CTA takes rows as one run.
+        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row and
+        `cover` where its ends are moved apart from its vectors, `flat` where a CTA takes rows as one run, `tiny` where
+        a thread takes eight.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row. A flat
@@ -56,6 +57,7 @@ class Recipe:
     proofs : names of the proofs that make it legal, in the order in which they are tried.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
     phases : chunks of threads x items elements that share one block scan; vectors that a reduction asks for together.
+    rows_each : rows that the same lanes of a scan take at once.
     experimental : admitted only where a profile says that validation earned it.
     family : the forms that share a schema, a fit and a grid; a form is a family of its own where none is given.
     alignment : what a launch demands of the 16-byte boundaries of x and of y, by the names of `kernels.guard.DEMANDS`.
@@ -72,15 +74,22 @@ class Recipe:
     proofs: tuple[str, ...]
     numerics: str
     phases: int = 1
+    rows_each: int = 1
     dtypes: tuple[str, ...] = tuple(STORAGE)
     experimental: bool = False
     family: str = Factory(lambda self: self.form, takes_self=True)
     alignment: tuple[str, str] = ("rows", "rows")
     constants: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def lanes(self) -> int:
+        """The lanes of a CTA that take a row together, where the launch does not say otherwise."""
+        return self.threads * self.rows_each // self.rows_per_cta
+
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts; family, alignment and constants where they are not the plain ones."""
+        """Return the row as JSON-ready facts; those of the last four where they are not the plain ones."""
         further = {
+            "rows_each": None if self.rows_each == 1 else self.rows_each,
             "family": None if self.family == self.form else self.family,
             "alignment": None if self.alignment == ("rows", "rows") else list(self.alignment),
             "constants": dict(self.constants) or None,
@@ -121,8 +130,8 @@ def _original_scan_chain(recipe: Recipe, width: int) -> int:
 
 def _any_scan_chain(recipe: Recipe, width: int) -> int:
     """As a block scan of the warps of a row, which may begin up to a vector less one element after a boundary."""
-    lanes = recipe.threads // recipe.rows_per_cta
-    return recipe.items + 4 + lanes // 32 + -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + 3
+    steps = -(-(width + scans.BEFORE_RUN) // (recipe.lanes * recipe.items))
+    return recipe.items + 4 + recipe.lanes // 32 + steps + 3
 
 
 def _lanes_chain(lanes: int, phases: int, width: int) -> int:
@@ -136,7 +145,7 @@ def _lanes_chain(lanes: int, phases: int, width: int) -> int:
 
 
 def _rows_chain(recipe: Recipe, width: int) -> int:
-    return _lanes_chain(recipe.threads // recipe.rows_per_cta, recipe.phases, width)
+    return _lanes_chain(recipe.lanes, recipe.phases, width)
 
 
 def _original_reduce_chain(recipe: Recipe, width: int) -> int:
@@ -167,9 +176,8 @@ def _split_chain(recipe: Recipe, width: int) -> int:
 
 def _streamed_chain(recipe: Recipe, width: int) -> int:
     """1 a chunk, 1 a halving of a lane's items, 5 in a warp, 1 a warp of the row."""
-    lanes = recipe.threads // recipe.rows_per_cta
-    steps = -(-width // (lanes * recipe.items * recipe.phases)) * recipe.phases
-    return steps + recipe.items.bit_length() + 5 + lanes // 32
+    steps = -(-width // (recipe.lanes * recipe.items * recipe.phases)) * recipe.phases
+    return steps + recipe.items.bit_length() + 5 + recipe.lanes // 32
 
 
 def _split_scan_chain(recipe: Recipe, width: int) -> int:
@@ -194,6 +202,7 @@ TEMPLATES = {
         Template("scan_any.cu", _any_scan_chain, _ONE_CTA),
         Template("scan_flat.cu", scans.flat_chain, "thread, warp and CTA in turn, from where a row starts"),
         Template("scan_lanes.cu", scans.lanes_chain, "piece, lanes, warps and pieces, one after the other"),
+        Template("scan_tiny.cu", _flat_chain, "a row's elements, one after the other"),
         Template(
             "reduce_original.cu",
             _original_reduce_chain,
@@ -263,6 +272,7 @@ def _scan_way(way: Way) -> Recipe:
         proofs=way.proofs,
         numerics="reordered",
         phases=way.phases,
+        rows_each=way.rows_each,
         alignment=way.alignment,
         constants=way.constants,
     )

@@ -178,6 +178,18 @@ REASONS: dict[str, Reason] = {
             "Use a recipe with more lanes a row.",
         ),
         Reason(
+            "rows_are_vectors",
+            _R,
+            "Every row is whole 16-byte vectors on boundaries, so the recipe's care for the ends of rows is lost.",
+            "Nothing to do: recipes that move nothing but vectors take these rows.",
+        ),
+        Reason(
+            "too_few_rows",
+            _R,
+            "Lanes that take several rows each would leave SMs without any.",
+            "Nothing to do: recipes of one row a lane take these rows.",
+        ),
+        Reason(
             "rows_not_contiguous",
             _R,
             "There are gaps between the rows and the recipe moves them as one span.",
