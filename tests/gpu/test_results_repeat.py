@@ -55,7 +55,7 @@ def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe
 def test_a_row_gives_the_same_bits_wherever_it_stands(kernels: Kernels, sm_count: int, recipe: Recipe) -> None:
     """A recipe's order depends on its threads alone: not on the number of rows, the row's number or the pitch.
 
-    That of a run of rows depends on where a row lies in it, of a covered row on where it begins; tiny rows have no gaps.
+    A run's depends on where a row lies in it, of a covered row on where it begins. Tiny rows leave no gaps.
     """
     width = whole_width(recipe, 3)
     x = random("float32", 300, width)
