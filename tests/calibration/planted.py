@@ -93,6 +93,7 @@ PLANTED: dict[str, dict[str, float]] = {
         "warp_totals": 0.004,
     },
 }
+NARROWER = {COVER, TINY}  # roles that take no width of the planted plan
 SAMPLES = 25
 CHECK = {
     "right": True,

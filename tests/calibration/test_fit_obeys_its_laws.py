@@ -16,8 +16,8 @@ from features.schemas import schemas_of
 from kernels.identity import canonical_json, digest
 from kernels.recipes import RECIPES, recipe
 from kernels.reductions import SHORT
-from kernels.scans import COVER, FLAT, TINY
-from tests.calibration.planted import COMMIT, ENVIRONMENT, PLANTED, planted_cohort, receipts
+from kernels.scans import FLAT
+from tests.calibration.planted import COMMIT, ENVIRONMENT, NARROWER, PLANTED, planted_cohort, receipts
 from tests.made import H200
 
 
@@ -31,7 +31,6 @@ def problem(seed: int, rows: int = 60, columns: int = 4, noise: float = 0.05) ->
 
 
 SEEDS = st.integers(0, 10**6)
-NARROWER = {COVER, TINY}  # of no width of the planted plan
 
 
 @given(SEEDS)
