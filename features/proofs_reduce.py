@@ -21,7 +21,6 @@ from kernels.recipes import Recipe
 from kernels.reduction_shapes import original_rows
 from kernels.reductions import (
     FLAT_WIDTH,
-    LEAST_PROGRAMS,
     LEAST_SHARE,
     MOST_PARTS,
     MOST_STEPS,
@@ -192,21 +191,6 @@ def held_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
-def many_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """Rows make enough programs for a recipe whose lanes take several rows each."""
-    least = LEAST_PROGRAMS * recipe.rows_per_cta
-    return Claim(
-        (
-            (
-                "rows_too_few",
-                work.rows >= least,
-                lambda: f"{work.rows} rows are fewer than {least} ({LEAST_PROGRAMS} programs of {recipe.rows_per_cta})",
-            ),
-        ),
-        lambda: {"rows_per_program": recipe.rows_per_cta, "programs": -(-work.rows // recipe.rows_per_cta)},
-    )
-
-
 def staged_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """The rows of a program are one span without gaps, on a 16-byte boundary, and fit its shared memory."""
     element_bytes = storage(work.dtype).bytes
@@ -230,7 +214,7 @@ def staged_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def flat_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """Rows are one span without gaps on a 16-byte boundary, and so short that eight of them are a thread's share."""
-    each = recipe.rows_per_cta // recipe.threads
+    each = recipe.rows_each
     share = each * work.width * storage(work.dtype).bytes
     return Claim(
         (
@@ -357,7 +341,6 @@ REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "lanes_in_steps": lanes_in_steps,
     "short_rows": short_rows,
     "held_rows": held_rows,
-    "many_rows": many_rows,
     "staged_rows": staged_rows,
     "flat_rows": flat_rows,
     "aligned_rows": aligned_rows,

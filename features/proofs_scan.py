@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from features.claim import Claim
+from features.claim import Claim, Condition
 from features.workload import Workload
 from features.workloads import Workloads
+from kernels.dtypes import storage
+from kernels.guard import VECTOR_BYTES
 from kernels.recipes import Recipe
-from kernels.scans import LEAST_SHARE, MOST_STEPS, WIDEST_STEP, run_elements, run_rows, step_elements
+from kernels.reductions import LEAST_CTAS, LEAST_SHARE
+from kernels.scans import (
+    MOST_STEPS,
+    TINY_WIDTH,
+    WIDEST_STEP,
+    held_elements,
+    run_elements,
+    run_rows,
+    step_elements,
+)
 
 MOST_HELD_ROWS = 2**31 - 1  # rows are numbered in 32 bits
 
@@ -27,11 +38,7 @@ def packed_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
                     "what may lie before a vector boundary)"
                 ),
             ),
-            (
-                "rows_not_contiguous",
-                (work.row_pitch == work.width) | (work.rows <= 1),
-                lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single run",
-            ),
+            _contiguous(work),
         ),
         lambda: {"rows_per_program": at_once, "programs": -(-work.rows // at_once), "most_elements": most},
     )
@@ -60,8 +67,7 @@ def row_in_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 def row_in_lanes(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """The lanes of a row hold all of it at once and are not nearly idle, and rows can be numbered in 32 bits."""
-    lanes = recipe.threads // recipe.rows_per_cta
-    most = step_elements(recipe)
+    lanes, most = recipe.lanes, held_elements(recipe)
     return Claim(
         (
             (
@@ -84,9 +90,74 @@ def row_in_lanes(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
+def row_in_cover(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The lanes hold a row wherever it begins, and not every row is whole vectors, which have recipes of their own."""
+    held = row_in_lanes(work, recipe)
+    vector = VECTOR_BYTES // storage(work.dtype).bytes
+    whole = (work.width % vector == 0) & (work.row_pitch % vector == 0) & (work.alignment_bytes % VECTOR_BYTES == 0)
+    return Claim(
+        (
+            *held.conditions,
+            (
+                "rows_are_vectors",
+                whole ^ True,
+                lambda: f"width {work.width} and row pitch {work.row_pitch} are whole vectors of {vector}, aligned",
+            ),
+        ),
+        held.facts,
+    )
+
+
+def many_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Lanes that take several rows have enough CTAs to spread over a GPU."""
+    least = LEAST_CTAS * recipe.rows_per_cta
+    return Claim(
+        (
+            (
+                "too_few_rows",
+                work.rows >= least,
+                lambda: f"{work.rows} rows are fewer than {least} ({LEAST_CTAS} CTAs of {recipe.rows_per_cta} rows)",
+            ),
+        ),
+        lambda: {"rows_per_lane": recipe.rows_each, "least_rows": least},
+    )
+
+
+def tiny_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Rows are one span without gaps on a 16-byte boundary, and so short that eight of them are a thread's share."""
+    each = recipe.rows_each
+    return Claim(
+        (
+            (
+                "width_too_large",
+                work.width <= TINY_WIDTH,
+                lambda: f"width {work.width} is more than {TINY_WIDTH}, and a thread takes {each} whole rows",
+            ),
+            _contiguous(work),
+            (
+                "misaligned",
+                work.alignment_bytes % VECTOR_BYTES == 0,
+                lambda: f"bases are {work.alignment_bytes}-byte aligned and {VECTOR_BYTES}-byte moves need more",
+            ),
+        ),
+        lambda: {"rows_per_thread": each, "thread_bytes": each * work.width * storage(work.dtype).bytes},
+    )
+
+
+def _contiguous(work: Workload | Workloads) -> Condition:
+    return (
+        "rows_not_contiguous",
+        (work.row_pitch == work.width) | (work.rows <= 1),
+        lambda: f"row pitch {work.row_pitch} is not the width {work.width}, so rows are no single run",
+    )
+
+
 # By the name that a recipe's row gives.
 SCAN_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "packed_rows": packed_rows,
     "row_in_steps": row_in_steps,
     "row_in_lanes": row_in_lanes,
+    "row_in_cover": row_in_cover,
+    "many_rows": many_rows,
+    "tiny_rows": tiny_rows,
 }

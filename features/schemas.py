@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from features.schema import Schema
 from features.schemas_reduce import REDUCE_1
-from features.schemas_scan import SCAN_1, SCAN_2, SCAN_3, SCAN_4
+from features.schemas_scan import SCAN_1, SCAN_2, SCAN_3
+from features.schemas_scan_any import SCAN_4, SCAN_5
 
 # In the order of publication.
-SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, SCAN_3, SCAN_4, REDUCE_1)}
+SCHEMAS: dict[str, Schema] = {schema.id: schema for schema in (SCAN_1, SCAN_2, SCAN_3, SCAN_4, SCAN_5, REDUCE_1)}
 
 
 def schemas_of(family: str) -> tuple[Schema, ...]:

@@ -143,8 +143,8 @@ _OF_STAGES = (
     Feature(
         "bank_turns",
         "turns/SM",
-        "turns that warps take at shared memory, over SMs: an element a lane, c lanes at a bank; c is the largest power "
-        "of two in b N / 4, from 1 to w",
+        "turns that warps take at shared memory, over SMs: an element a lane, c lanes at a bank; c is the largest "
+        "power of two in b N / 4, from 1 to w",
         "C (T / w) N c / S",
         lambda p: p.ctas * (p.threads // p.warp_threads) * p.width * conflicts(p) / p.sm_count,
     ),

@@ -27,8 +27,8 @@ class LaunchShape:
 @frozen(eq=False)
 class Spread:
     """How a launch goes through rows: lanes that take a row in one CTA, chunks (or vectors) they take at a step, rows a
-    CTA, and CTAs a row. `run_rows` rows are taken as if they were one; `by_element` says (1) that a lane asks for its
-    elements one by one. Whole numbers, or arrays of them.
+    CTA, and CTAs a row. `run_rows` rows are taken as if they were one, in the same steps; `by_element` says (1) that a
+    lane asks for its elements one by one. Whole numbers, or arrays of them.
     """
 
     lanes: Number
@@ -53,7 +53,7 @@ def spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread
     by_shape = _SPREADS.get(recipe.template)
     if by_shape is not None:
         return by_shape(recipe, rows, width, sm_count)
-    return Spread(recipe.lanes, recipe.phases, recipe.rows_per_cta)
+    return Spread(recipe.lanes, recipe.phases * recipe.rows_each, recipe.rows_per_cta, run_rows=recipe.rows_each)
 
 
 def rows_per_program(recipe: Recipe, rows: Number, width: Number) -> Number:
@@ -69,7 +69,7 @@ def lane_elements(recipe: Recipe, element_bytes: int) -> int:
 
 def load_bytes(recipe: Recipe, element_bytes: int) -> int:
     """Return the bytes of one load where a row is not at its ends: a vector's, or an element's."""
-    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any"
+    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any" or recipe.role == scans.COVER
     return VECTOR_BYTES if wide else element_bytes
 
 
@@ -146,6 +146,11 @@ def _flat_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: i
     return Spread(1, 1, recipe.rows_per_cta)
 
 
+def _tiny_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    """The rows of a thread are as many vectors as a row has elements, so nothing is masked but past the last row."""
+    return Spread(1, recipe.phases, recipe.rows_per_cta, run_rows=recipe.rows_each)
+
+
 def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
     parts, _ = reduction_shapes.split_parts(recipe.threads, rows, width, sm_count)
     return Spread(recipe.threads, recipe.phases, 1, parts)
@@ -166,6 +171,7 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_original.cu": _original_scan_spread,
     "scan_split.cu": _split_scan_spread,
     "scan_flat.cu": _flat_scan_spread,
+    "scan_tiny.cu": _tiny_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
     "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,

@@ -47,8 +47,9 @@ class Recipe:
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
     role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` for
-        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row,
-        `flat` where a CTA takes rows as one run.
+        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row and
+        `cover` where its ends are moved apart from its vectors, `flat` where a CTA takes rows as one run, `tiny` where
+        a thread takes eight.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row. A flat
@@ -56,6 +57,7 @@ class Recipe:
     proofs : names of the proofs that make it legal, in the order in which they are tried.
     numerics : `bit_equal` to the original, or `reordered` within the stated bound.
     phases : chunks of threads x items elements that share one block scan; vectors that a reduction asks for together.
+    rows_each : rows that the same lanes take at once.
     experimental : admitted only where a profile says that validation earned it.
     family : the forms that share a schema, a fit and a grid; a form is a family of its own where none is given.
     alignment : what a launch demands of the 16-byte boundaries of x and of y, by the names of `kernels.guard.DEMANDS`.
@@ -72,6 +74,7 @@ class Recipe:
     proofs: tuple[str, ...]
     numerics: str
     phases: int = 1
+    rows_each: int = 1
     dtypes: tuple[str, ...] = tuple(STORAGE)
     experimental: bool = False
     family: str = Factory(lambda self: self.form, takes_self=True)
@@ -80,12 +83,13 @@ class Recipe:
 
     @property
     def lanes(self) -> int:
-        """Threads of a CTA that take a row together; constants say it where each group of them takes several rows."""
-        return int(dict(self.constants).get("LANES", self.threads // self.rows_per_cta))
+        """The lanes of a CTA that take a row together, where the launch does not say otherwise."""
+        return self.threads * self.rows_each // self.rows_per_cta
 
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts; family, alignment and constants where they are not the plain ones."""
+        """Return the row as JSON-ready facts; those of the last four where they are not the plain ones."""
         further = {
+            "rows_each": None if self.rows_each == 1 else self.rows_each,
             "family": None if self.family == self.form else self.family,
             "alignment": None if self.alignment == ("rows", "rows") else list(self.alignment),
             "constants": dict(self.constants) or None,
@@ -126,8 +130,8 @@ def _original_scan_chain(recipe: Recipe, width: int) -> int:
 
 def _any_scan_chain(recipe: Recipe, width: int) -> int:
     """As a block scan of the warps of a row, which may begin up to a vector less one element after a boundary."""
-    lanes = recipe.lanes
-    return recipe.items + 4 + lanes // 32 + -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + 3
+    steps = -(-(width + scans.BEFORE_RUN) // (recipe.lanes * recipe.items))
+    return recipe.items + 4 + recipe.lanes // 32 + steps + 3
 
 
 def _lanes_chain(lanes: int, phases: int, width: int) -> int:
@@ -202,6 +206,7 @@ TEMPLATES = {
         Template("scan_any.cu", _any_scan_chain, _ONE_CTA),
         Template("scan_flat.cu", scans.flat_chain, "thread, warp and CTA in turn, from where a row starts"),
         Template("scan_lanes.cu", scans.lanes_chain, "piece, lanes, warps and pieces, one after the other"),
+        Template("scan_tiny.cu", _flat_chain, "a row's elements, one after the other"),
         Template(
             "reduce_original.cu",
             _original_reduce_chain,
@@ -273,6 +278,7 @@ def _scan_way(way: Way) -> Recipe:
         proofs=way.proofs,
         numerics="reordered",
         phases=way.phases,
+        rows_each=way.rows_each,
         alignment=way.alignment,
         constants=way.constants,
     )
@@ -290,6 +296,7 @@ def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
         proofs=way.proofs,
         numerics="reordered" if way.reorders and not reduction.exact else "bit_equal",
         phases=way.phases,
+        rows_each=way.rows_each,
         dtypes=way.dtypes,
         experimental=way.experimental,
         family=reductions.FAMILY,

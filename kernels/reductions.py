@@ -83,6 +83,7 @@ class Arrangement:
     proofs: tuple[str, ...]
     rarest: int = ALL
     items: int = 8
+    rows_each: int = 1
     reorders: bool = True
     alignment: tuple[str, str] = ("any", "any")
     constants: tuple[tuple[str, str], ...] = ()
@@ -105,9 +106,10 @@ SHORT, HELD, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
 )
 _CARRIES = {SUBGROUP: "lane", SCALAR: "scalar", CHUNK: "chunk_shaped"}
 MOST_PARTS = 128
-# Lanes that hold a row have more than this part of their elements in it, and rows make this many programs where a lane
-# takes several: with less, a recipe of fewer lanes or of one row a lane is there.
-LEAST_SHARE, LEAST_PROGRAMS = 8, 4
+# Lanes that hold a row have more than this part of their elements in it: with less, a recipe of fewer lanes is there.
+LEAST_SHARE = 8
+# Lanes that take several rows each are there for many: with fewer CTAs, one row each spreads them over more SMs.
+LEAST_CTAS = 4
 # Steps that lanes take of a row at most, but for those that take the most bytes of it at a step: 16 KiB are a CTA of
 # 256 threads that asks for 4 vectors each.
 MOST_STEPS, WIDEST_STEP_BYTES = 16, 16384
@@ -173,6 +175,7 @@ def _several(lanes: int, vectors: int, each: int, rarest: int = ALL) -> Arrangem
         vectors,
         ("independent_rows", "narrow_indices", "held_rows", "many_rows", "aligned_rows"),
         rarest,
+        rows_each=each,
         alignment=_ROWS_ALIGNED,
         constants=(("LANES", str(lanes)), ("EACH", str(each))),
     )
@@ -263,6 +266,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
         128 * FLAT_ROWS,
         1,
         ("independent_rows", "flat_rows"),
+        rows_each=FLAT_ROWS,
         alignment=("span", "any"),
     ),
     Arrangement("split", SPLIT, "reduce_split.cu", 256, 1, 8, ("independent_rows", "spread_rows"), MAIN),

@@ -16,19 +16,26 @@ if TYPE_CHECKING:
 
 Number = Any  # an int, or a NumPy array of them
 
-ANY, FLAT = "any", "flat"
-# A run that begins past a 16-byte boundary is cut at that boundary: up to this many elements before it are masked.
+ANY, FLAT, COVER, TINY = "any", "flat", "cover", "tiny"
+# A run or a covered row that begins past a 16-byte boundary is cut there: up to this many elements before are masked.
 BEFORE_RUN = 7
 # A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most. The
 # longest row that one won was of 9.8 steps (any8, 700 x 20001, H200, FP16, 2026-11-30), and each that is proved takes
 # its time in a sweep: on the wide plan 2.5 forms a geometry, with 32 steps 2.9.
 MOST_STEPS, WIDEST_STEP = 16, 8192
-# Lanes that hold a row have more than an eighth of their elements in it; with fewer, a recipe of fewer lanes is there.
-LEAST_SHARE = 8
+# A thread takes this many adjacent rows of up to this many elements; eight rows are whole vectors, of any width.
+TINY_ROWS, TINY_WIDTH = 8, 8
 
 _ANYWHERE = ("any", "any")
 _ROWS_ALIGNED = ("rows", "rows")
 _PACKED = ("packed", "packed")
+_SPANS = ("span", "span")
+# By what the lanes of a row move: the role, the proofs, and what is asked of x and y.
+_HELD = {
+    "lanes": (SHORT, "elements", ("row_in_lanes",), _ANYWHERE),
+    "vector": (SHORT, "vectors", ("row_in_lanes", "aligned_rows"), _ROWS_ALIGNED),
+    "cover": (COVER, "cover", ("row_in_cover",), _ANYWHERE),
+}
 
 
 @frozen
@@ -44,6 +51,7 @@ class Way:
     alignment: tuple[str, str]
     items: int = 8
     phases: int = 1
+    rows_each: int = 1
     constants: tuple[tuple[str, str], ...] = ()
 
 
@@ -65,18 +73,34 @@ def _flat(threads: int) -> Way:
     return Way(f"flat{threads}", FLAT, "scan_flat.cu", threads, 1, ("closed_prefix", "packed_rows"), _PACKED)
 
 
-def _held(lanes: int, items: int, vectors: bool, phases: int = 1) -> Way:
+def _held(kind: str, lanes: int, items: int, phases: int = 1, rows_each: int = 1) -> Way:
+    role, moves, proofs, alignment = _HELD[kind]
+    several = rows_each > 1
     return Way(
-        f"{'vector' if vectors else 'lanes'}{lanes}x{items * phases}",
-        SHORT,
+        f"{kind}{lanes}x{items * phases}{f'r{rows_each}' if several else ''}",
+        role,
         "scan_lanes.cu",
         128,
-        128 // lanes,
-        ("closed_prefix", "row_in_lanes", *(("aligned_rows",) if vectors else ())),
-        _ROWS_ALIGNED if vectors else _ANYWHERE,
+        128 // lanes * rows_each,
+        ("closed_prefix", *proofs, *(("many_rows",) if several else ())),
+        alignment,
         items=items,
         phases=phases,
-        constants=(("LANES", str(lanes)), ("VECTORS", str(int(vectors)))),
+        rows_each=rows_each,
+        constants=(("LANES", str(lanes)), ("MOVES", moves), ("ROWS_EACH", str(rows_each))),
+    )
+
+
+def _tiny(threads: int) -> Way:
+    return Way(
+        f"tiny{threads}",
+        TINY,
+        "scan_tiny.cu",
+        threads,
+        threads * TINY_ROWS,
+        ("closed_prefix", "tiny_rows"),
+        _SPANS,
+        rows_each=TINY_ROWS,
     )
 
 
@@ -90,17 +114,27 @@ WAYS: tuple[Way, ...] = (
     _any("any16p", 512, 16, 2),
     _flat(128),
     _flat(256),
-    _held(1, 4, vectors=False),
-    _held(8, 4, vectors=False),
-    _held(32, 4, vectors=False),
-    _held(32, 8, vectors=False),
-    _held(128, 8, vectors=False),
-    _held(8, 8, vectors=True),
-    _held(16, 8, vectors=True),
-    _held(32, 8, vectors=True),
-    _held(32, 8, vectors=True, phases=2),
-    _held(32, 8, vectors=True, phases=4),
-    _held(128, 8, vectors=True),
+    _held("lanes", 1, 4),
+    _held("lanes", 8, 4),
+    _held("lanes", 32, 4),
+    _held("lanes", 32, 8),
+    _held("lanes", 128, 8),
+    _held("vector", 8, 8),
+    _held("vector", 16, 8),
+    _held("vector", 32, 8),
+    _held("vector", 32, 8, phases=2),
+    _held("vector", 32, 8, phases=4),
+    _held("vector", 128, 8),
+    _held("vector", 8, 8, rows_each=4),
+    _held("vector", 16, 8, rows_each=2),
+    _held("vector", 16, 8, rows_each=4),
+    _held("cover", 8, 8),
+    _held("cover", 32, 8),
+    _held("cover", 32, 8, phases=2),
+    _held("cover", 32, 8, phases=4),
+    _held("cover", 128, 8),
+    _tiny(32),
+    _tiny(128),
 )
 
 
@@ -116,8 +150,13 @@ def run_rows(recipe: Recipe, width: Number) -> Number:
 
 
 def step_elements(recipe: Recipe) -> int:
-    """Return the elements of a row that its threads take at one step; where lanes hold a row, the most it may have."""
-    return recipe.threads // recipe.rows_per_cta * recipe.items * recipe.phases
+    """Return the elements of a row that its threads take at one step; where lanes hold a row, those that they hold."""
+    return recipe.lanes * recipe.items * recipe.phases
+
+
+def held_elements(recipe: Recipe) -> int:
+    """Return the most elements of a row that lanes hold, wherever it begins."""
+    return step_elements(recipe) - (BEFORE_RUN if recipe.role == COVER else 0)
 
 
 def flat_chain(recipe: Recipe, width: int) -> int:
@@ -134,10 +173,9 @@ def lanes_chain(recipe: Recipe, width: int) -> int:
 
     Where vectors are moved, an FP32 piece is half as long and there are twice as many.
     """
-    lanes = recipe.threads // recipe.rows_per_cta
-    if lanes == 1:
+    if recipe.lanes == 1:
         return recipe.items - 1
-    shuffled = min(lanes, 32)
-    totals = recipe.phases * (lanes // shuffled)
+    shuffled = min(recipe.lanes, 32)
+    totals = recipe.phases * (recipe.lanes // shuffled)
     in_pieces = max(recipe.items - 1 + totals, recipe.items // 2 - 1 + 2 * totals)
     return in_pieces + (shuffled - 1).bit_length() + 2

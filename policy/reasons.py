@@ -178,10 +178,16 @@ REASONS: dict[str, Reason] = {
             "Use a recipe with more lanes a row.",
         ),
         Reason(
-            "rows_too_few",
+            "rows_are_vectors",
             _R,
-            "The lanes of the recipe take several rows each, and these rows make too few programs of it.",
-            "Use a recipe of one row a lane.",
+            "Every row is whole 16-byte vectors on boundaries, so the recipe's care for the ends of rows is lost.",
+            "Nothing to do: recipes that move nothing but vectors take these rows.",
+        ),
+        Reason(
+            "too_few_rows",
+            _R,
+            "Lanes that take several rows each would leave SMs without any.",
+            "Nothing to do: recipes of one row a lane take these rows.",
         ),
         Reason(
             "rows_not_contiguous",

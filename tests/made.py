@@ -31,7 +31,7 @@ H200 = Target(
 )
 
 # Capacities as a driver would report them for 32 registers a thread; the original's 256 threads give 8.
-CAPACITY = {64: 32, 128: 16, 256: 8, 512: 4, 1024: 2}
+CAPACITY = {32: 32, 64: 32, 128: 16, 256: 8, 512: 4, 1024: 2}
 WIDE = (0.0, 1e12)
 FAMILIES = tuple(dict.fromkeys(row.family for row in RECIPES))
 

@@ -28,7 +28,7 @@ from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
 from kernels.reductions import SHORT
-from kernels.scans import ANY, FLAT
+from kernels.scans import ANY, COVER, FLAT, TINY
 from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
@@ -74,6 +74,16 @@ PLANTED: dict[str, dict[str, float]] = {
     ANY: {**_WHOLE_ROWS, "constant": 1.6, "batches": 2.2, "batch_steps": 0.12, "warps_issued": 0.022},
     SHORT: _HELD,
     FLAT: {**_HELD, "batches": 0.4},
+    COVER: {**_HELD, "batches": 0.3, "busiest_elements": 0.004},
+    TINY: {
+        "constant": 1.1,
+        "traffic": 22.0,
+        "far_traffic": 6.0,
+        "batches": 0.2,
+        "batch_elements": 0.01,
+        "busiest_warps": 0.01,
+        "busiest_elements": 0.002,
+    },
     SPLIT: {
         "constant": 1.5,
         "traffic": 20.0,
@@ -83,6 +93,7 @@ PLANTED: dict[str, dict[str, float]] = {
         "warp_totals": 0.004,
     },
 }
+NARROWER = {COVER, TINY}  # roles that take no width of the planted plan
 SAMPLES = 25
 CHECK = {
     "right": True,

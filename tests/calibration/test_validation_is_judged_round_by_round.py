@@ -11,11 +11,11 @@ from calibration.freeze import freeze, held_out_regret, in_force, wrapper
 from calibration.judge import judge
 from calibration.records import Geometry, is_ambiguous, original_drift
 from calibration.report import table
-from features.schemas import schemas_of
+from features.schemas import SCHEMAS, schemas_of
 from kernels.identity import canonical_json, digest
 from policy.errors import ProfileError
 from policy.profile import profile_from_document
-from tests.calibration.planted import planted_contents
+from tests.calibration.planted import NARROWER, planted_contents
 from tests.made import H200
 
 CONTENTS = planted_contents()
@@ -120,7 +120,9 @@ def test_a_frozen_profile_reads_back_and_is_named_by_its_document() -> None:
     assert held_out_regret(in_force(CONTENTS.fits)[0]) == min(map(held_out_regret, CONTENTS.fits))
     block = profile.fits[0].blocks[0]
     assert list(block.coefficients) == in_force(CONTENTS.fits)[0]["blocks"][0]["coefficients"]
-    assert profile.fits[0].feature_schema == schemas_of(profile.fits[0].family)[-1].id, "the planted times follow it"
+    newest, chosen = schemas_of(profile.fits[0].family)[-1], SCHEMAS[profile.fits[0].feature_schema]
+    priced = set(newest.roles) - NARROWER
+    assert {r: newest.roles[r] for r in priced} == {r: chosen.roles[r] for r in priced}, "the planted times follow them"
     wrapped["profile"]["fits"][0]["blocks"][0]["coefficients"][0] += 1
     with pytest.raises(ProfileError, match="damaged"):
         profile_from_document(wrapped["profile"], wrapped["digest"])

@@ -1,7 +1,7 @@
 """The vectors of schema reduce/1, each worked out by hand from the published formulas.
 
-J = ceil(ceil(b N / q) / (p L)) pieces a lane, P = ceil(B L / T) ceil(J / f) steps, C = ceil(R / B) p CTAs,
-H = ceil(C / (S A)); traffic X = b R (N + 1) / (S 2^20); waiting is that of 14336 bytes a step or more.
+J = ceil(ceil(b N / q) / (p L)) pieces of a row a lane, V = ceil(min(B, R) L / T) rows one after the other,
+P = V ceil(J / f) steps, C = ceil(R / B) p CTAs, H = ceil(C / (S A)); traffic is b R (N + 1) / (S 2^20).
 """
 
 from __future__ import annotations
@@ -25,146 +25,78 @@ from tests.made import H200
 MIB, KIB = 2**20, 2**10
 TABLES = [REDUCE_1, *map(candidate, CANDIDATES)]
 
-# (recipe, rows, width, dtype, S, A), then f, H, P, C, loads x S, bytes that steps cover, stages, combined, and parts.
+# (recipe, rows, width, dtype, S, A), then f, H, P, C, pieces of a lane, bytes that steps cover, stages, and what else.
 VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] = {
     # 17 rows of 1000 halves are 8 a CTA, a warp each: C = 3. 2000 bytes are 125 pieces of 16, J = 4, one step of 4.
-    # 8 warps load 4 times in each CTA: 96. Steps cover 3 x 1 x 16 x 256 x 4 bytes. 32 lanes are 5 stages, of 8 warps.
+    # Steps cover 3 x 1 x 16 x 256 x 4 bytes. 32 lanes are 5 stages.
     "original": (
         ("sum.original", 17, 1000, "float16", 132, 4),
-        {"f": 4, "H": 1, "P": 1, "C": 3, "loads": 96, "covered": 49152, "stages": 5, "combined": 40},
+        {"f": 4, "H": 1, "P": 1, "C": 3, "pieces": 4, "covered": 49152, "stages": 5},
     ),
-    # One row of 16384 floats: the whole CTA takes its four rows in turn. 65536 bytes are 4096 pieces, J = 16, so
-    # two steps of 8 for each row: P = 8. 8 warps x 16 loads x 4 rows. 256 lanes are 8 stages.
-    "original, rows in turn": (
+    # One row of 16384 floats, which the whole CTA takes alone: V = 1. 65536 bytes are 4096 pieces, J = 16, P = 2.
+    "original, one row": (
         ("sum.original", 1, 16384, "float32", 132, 4),
-        {"f": 8, "H": 1, "P": 8, "C": 1, "loads": 512, "covered": 8 * 16 * 256 * 8, "stages": 8, "combined": 4 * 8 * 8},
+        {"f": 8, "H": 1, "P": 2, "C": 1, "pieces": 16, "covered": 2 * 16 * 256 * 8, "stages": 8},
+    ),
+    # Seven of them are four and three in turn: V = 4, P = 8, C = 2.
+    "original, rows in turn": (
+        ("sum.original", 7, 16384, "float32", 132, 4),
+        {"f": 8, "H": 1, "P": 8, "C": 2, "pieces": 64, "covered": 2 * 8 * 16 * 256 * 8, "stages": 8},
     ),
     # 1000 rows, one a CTA of 1024 threads, A = 1: H = ceil(1000 / 132) = 8. 8192 floats are 2048 pieces, J = 2, P = 1.
     "one row a program": (
         ("max.lean1024", 1000, 8192, "float32", 132, 1),
-        {
-            "f": 4,
-            "H": 8,
-            "P": 1,
-            "C": 1000,
-            "loads": 1000 * 2 * 32,
-            "covered": 1000 * 16 * 1024 * 4,
-            "stages": 10,
-            "combined": 8 * 32 * 10,
-        },
+        {"f": 4, "H": 8, "P": 1, "C": 1000, "pieces": 2, "covered": 1000 * 16 * 1024 * 4, "stages": 10},
     ),
     # A million rows of 27 halves, 8 lanes each, 32 a CTA: C = 31250, H = ceil(31250 / 1056) = 30. Of 4 pieces, J = 1.
-    # ceil(31250 / 132) = 237 CTAs on the busiest SM.
     "short rows": (
         ("sum.short8", 1_000_000, 27, "float16", 132, 8),
-        {
-            "f": 4,
-            "H": 30,
-            "P": 1,
-            "C": 31250,
-            "loads": 31250 * 8,
-            "covered": 31250 * 16 * 256 * 4,
-            "stages": 3,
-            "combined": 237 * 8 * 3,
-        },
+        {"f": 4, "H": 30, "P": 1, "C": 31250, "pieces": 1, "covered": 31250 * 16 * 256 * 4, "stages": 3},
     ),
     # 64 rows a CTA of 64 threads, one lane each: 54 bytes are 4 pieces, 4 steps, C = 15625, H = ceil(15625 / 1848) = 9.
+    # Rows of an odd number of halves meet in no bank: 15625 x 2 warps x 27 turns.
     "staged rows": (
         ("sum.staged64", 1_000_000, 27, "float16", 132, 14),
-        {
-            "f": 1,
-            "H": 9,
-            "P": 4,
-            "C": 15625,
-            "loads": 15625 * 4 * 2,
-            "covered": 15625 * 4 * 16 * 64,
-            "stages": 0,
-            "combined": 0,
-        },
+        {"f": 1, "H": 9, "P": 4, "C": 15625, "covered": 15625 * 4 * 16 * 64, "turns": 15625 * 2 * 27},
     ),
-    # 70 rows of 5 halves, of which a lane takes four alone: C = 1 of 8 warps, P = 4, one piece of 10 bytes a row, by 8
-    # loads of 2 bytes.
+    # 24 floats are 96 bytes, 24 words: 8 lanes at a bank. C = 16 of two warps; 96 bytes are 6 pieces.
+    "staged rows that meet in banks": (
+        ("max.staged64", 1000, 24, "float32", 132, 14),
+        {"f": 1, "H": 1, "P": 6, "C": 16, "covered": 16 * 6 * 16 * 64, "turns": 16 * 2 * 24 * 8},
+    ),
+    # 70 rows of 5 halves, of which a lane takes four alone: one CTA has all 70, V = 1, one piece of 10 bytes a row.
     "rows alone": (
         ("sum.original", 70, 5, "float16", 132, 4),
-        {"f": 1, "H": 1, "P": 4, "C": 1, "loads": 4 * 8 * 8, "covered": 4 * 16 * 256, "stages": 0, "combined": 0},
+        {"f": 1, "H": 1, "P": 1, "C": 1, "pieces": 1, "covered": 16 * 256, "stages": 0},
     ),
-    # C = ceil(10^6 / 1024) = 977, of which 528 are resident.
+    # C = ceil(10^6 / 1024) = 977, of which 528 are resident; V = 4.
     "a million rows alone": (
         ("sum.original", 1_000_000, 5, "float16", 132, 4),
-        {
-            "f": 1,
-            "H": 2,
-            "P": 4,
-            "C": 977,
-            "loads": 977 * 4 * 8 * 8,
-            "covered": 977 * 4 * 16 * 256,
-            "stages": 0,
-            "combined": 0,
-        },
+        {"f": 1, "H": 2, "P": 4, "C": 977, "pieces": 4, "covered": 977 * 4 * 16 * 256, "stages": 0},
     ),
-    # 32 lanes, one element of 2 bytes at a time: J = 4, one step of 4. 4 warps load 4 times in each of 3 CTAs.
+    # 32 lanes, one element of 2 bytes at a time: J = 4, one step of 4.
     "held": (
         ("sum.lanes32x4", 9, 127, "float16", 132, 16),
-        {"f": 4, "H": 1, "P": 1, "C": 3, "loads": 48, "covered": 3 * 2 * 128 * 4, "stages": 5, "combined": 20},
+        {"f": 4, "H": 1, "P": 1, "C": 3, "pieces": 4, "covered": 3 * 2 * 128 * 4, "stages": 5},
     ),
-    # 2 lanes, 8 rows each, 1024 rows a CTA: P = 8, one piece of 16 bytes a lane. ceil(977 / 132) = 8 CTAs of 8 warps.
-    "several rows": (
-        ("sum.several2x1", 1_000_000, 16, "float16", 132, 4),
-        {
-            "f": 1,
-            "H": 2,
-            "P": 8,
-            "C": 977,
-            "loads": 977 * 8 * 8,
-            "covered": 977 * 8 * 16 * 256,
-            "stages": 1,
-            "combined": 8 * 8 * 8,
-        },
-    ),
+    # 2 lanes, 8 rows each, 1024 rows a CTA: P = V = 8, C = 977, H = 2.
+    "several rows": (("sum.several2x1", 1_000_000, 16, "float16", 132, 4), {"f": 1, "H": 2, "P": 8, "C": 977}),
     # Eight rows a thread of 128, 1024 a CTA: C = 977 again, P = 8.
     "flat": (("sum.flat", 1_000_000, 5, "float16", 132, 12), {"f": 1, "H": 1, "P": 8, "C": 977}),
     # 2^20 halves over 128 CTAs: 131072 pieces, J = ceil(131072 / (128 x 256)) = 4, one step of 8 masked by half.
     "split": (
         ("sum.split", 1, 2**20, "float16", 132, 5),
-        {
-            "f": 8,
-            "H": 1,
-            "P": 1,
-            "C": 128,
-            "loads": 128 * 4 * 8,
-            "covered": 128 * 16 * 256 * 8,
-            "stages": 8,
-            "combined": 64,
-            "parts": 128,
-        },
+        {"f": 8, "H": 1, "P": 1, "C": 128, "pieces": 4, "covered": 128 * 16 * 256 * 8, "stages": 8, "parts": 128},
     ),
     # Two rows a CTA, 64 lanes, one bfloat16 at a time: 4096 pieces of 2 bytes, J = 64, P = 64 steps of one.
     "one element a lane": (
         ("sum.subgroup_e1u1", 4, 4096, "bfloat16", 132, 16),
-        {
-            "f": 1,
-            "H": 1,
-            "P": 64,
-            "C": 2,
-            "loads": 2 * 64 * 4,
-            "covered": 2 * 64 * 2 * 128,
-            "stages": 6,
-            "combined": 24,
-        },
+        {"f": 1, "H": 1, "P": 64, "C": 2, "pieces": 64, "covered": 2 * 64 * 2 * 128, "stages": 6},
     ),
-    # Eight bfloat16 at a time, by element: 512 pieces of 16 bytes, J = 8, eight loads each.
+    # Eight bfloat16 at a time, by element: 512 pieces of 16 bytes, J = 8, one step.
     "eight elements a lane, plain": (
         ("sum.subgroup_e8u8", 4, 4096, "bfloat16", 132, 16),
-        {
-            "f": 8,
-            "H": 1,
-            "P": 1,
-            "C": 2,
-            "loads": 2 * 8 * 8 * 4,
-            "covered": 2 * 16 * 128 * 8,
-            "stages": 6,
-            "combined": 24,
-        },
+        {"f": 8, "H": 1, "P": 1, "C": 2, "pieces": 8, "covered": 2 * 16 * 128 * 8, "stages": 6},
     ),
 }
 
@@ -176,21 +108,21 @@ def test_vectors_are_those_of_the_published_formulas(
     name, rows, width, dtype, sms, capacity = case
     row, size = recipe(name), 4 if dtype == "float32" else 2
     moved, target = size * rows * (width + 1), evolve(H200, sm_count=sms)
-    step = max(14336, (2 if "e1" in name or "lanes" in name else 16) * row.threads * known["f"])
+    piece = size if "e1" in name or "lanes" in name else 16
+    taken = known["H"] * known.get("pieces", 0) * piece
     work = workload(name.split(".")[0], (rows, width), dtype)
     vector = REDUCE_1.vector(row.role, point(work, row, capacity, target))
     expected = {
         "constant": 1,
         "traffic": moved / (sms * MIB),
         "far_traffic": moved / (sms * MIB) if moved > 0.75 * H200.l2_bytes else 0,
-        "waiting": max(0.0, known["H"] * known["P"] * step / MIB - moved / (sms * MIB)),
-        "batches": known["H"],
         "batch_steps": known["H"] * known["P"],
+        "batch_elements": taken // size,
+        "batch_bytes": taken * row.threads / MIB,
         "programs": known["C"] / sms,
-        "loads": known.get("loads", 0) / sms,
         "masked": (known.get("covered", 0) - size * rows * width) / (sms * KIB),
         "combining": known["H"] * known.get("stages", 0),
-        "combined": known.get("combined"),
+        "bank_turns": known.get("turns", 0) / sms,
         "parts": known.get("parts"),
     }
     names = [feature.name for feature in REDUCE_1.roles[row.role]]
@@ -215,14 +147,14 @@ def test_columns_are_nonnegative_and_the_same_for_one_and_for_many(schema: Schem
 
 
 def test_more_rows_never_cost_less_in_a_column() -> None:
-    """But for waiting, which is what traffic does not hide, and masks, of which a last CTA that fills has fewer."""
+    """But for masks, of which a last CTA that fills has fewer."""
     for row in recipes_of("reduce.max"):
         if row.role == "split":
             continue  # more rows are split into fewer parts
         at = [point(workload("max", (rows, 3000), "float32"), row, 5, H200) for rows in (3, 40, 700, 12_000)]
         names = [feature.name for feature in REDUCE_1.roles[row.role]]
         vectors = [dict(zip(names, REDUCE_1.vector(row.role, p), strict=True)) for p in at]
-        for name in set(vectors[0]) - {"waiting", "masked"}:
+        for name in set(vectors[0]) - {"masked"}:
             values = [vector[name] for vector in vectors]
             assert values == sorted(values), (row.id, name)
 

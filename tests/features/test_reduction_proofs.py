@@ -119,7 +119,7 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
         ("max", (9, 33), "max.lanes8x4", "width_too_large", "width 33 is more than the 32 elements that 8 lanes hold"),
         ("max", (9, 4), "max.lanes8x4", "width_too_small", "width 4 is no more than 1/8 of the 32 elements"),
         ("sum", (2**31, 8), "sum.lanes8x4", "index_overflow", "2147483648 rows are more than 2147483647"),
-        ("max", (2047, 32), "max.several2x2", "rows_too_few", "2047 rows are fewer than 2048 (4 programs of 512)"),
+        ("max", (2047, 32), "max.several2x2", "too_few_rows", "2047 rows are fewer than 2048 (4 CTAs of 512 rows)"),
         ("sum", (9000, 40), "sum.several2x2", "width_too_large", "width 40 is more than the 32 elements that 2 lanes"),
         ("sum", (9, 33), "sum.staged256", "width_too_large", "256 rows of 33 elements are 16896 bytes"),
         ("sum", (9, 1001), "sum.aligned", "width_not_divisible", "width 1001 is not a multiple of 8 elements"),

@@ -60,6 +60,15 @@ HELD = {
     "scan.vector32x16": (72, 512),
     "scan.vector32x32": (136, 1024),
     "scan.vector128x8": (136, 1024),
+    "scan.vector8x8r4": (16, 64),
+    "scan.vector16x8r2": (24, 128),
+    "scan.vector16x8r4": (24, 128),
+    # Seven elements less than the lanes hold, and more than an eighth of that.
+    "scan.cover8x8": (8, 57),
+    "scan.cover32x8": (32, 249),
+    "scan.cover32x16": (64, 505),
+    "scan.cover32x32": (128, 1017),
+    "scan.cover128x8": (128, 1017),
     # Of a step: chunk x chunks at once. More than half of it, up to 16 of them; the widest has no end.
     "scan.any1": (129, 4096),
     "scan.any2": (257, 8192),
@@ -73,16 +82,49 @@ HELD = {
 
 @pytest.mark.parametrize(("recipe_id", "ends"), HELD.items(), ids=HELD)
 def test_a_recipe_takes_the_widths_that_keep_its_threads_at_work(recipe_id: str, ends: tuple[int, int]) -> None:
-    step = 8 if "vector" in recipe_id else 1
-    assert [verdict(recipe_id, 7, width) for width in ends] == ["proved", "proved"]
-    below = verdict(recipe_id, 7, ends[0] - step)
+    step, rows = 8 if "vector" in recipe_id else 1, 10_000
+    layout = {"alignment_bytes": 2 if "cover" in recipe_id else 16}
+    assert [verdict(recipe_id, rows, width, **layout) for width in ends] == ["proved", "proved"]
+    below = verdict(recipe_id, rows, ends[0] - step, **layout)
     assert below == ("empty" if ends[0] == step else "width_too_small")
-    above = verdict(recipe_id, 7, ends[1] + step)
+    above = verdict(recipe_id, rows, ends[1] + step, **layout)
     assert above == ("proved" if recipe_id == "scan.any16p" else "width_too_large")
 
 
 def test_every_further_recipe_has_ends_here() -> None:
-    assert {row.id for row in FURTHER} == {*HELD, "scan.flat128", "scan.flat256"}
+    apart = {"scan.flat128", "scan.flat256", "scan.tiny32", "scan.tiny128"}
+    assert {row.id for row in FURTHER} == {*HELD, *apart}
+
+
+def test_lanes_that_cover_a_row_take_any_but_whole_vectors_on_boundaries() -> None:
+    """Which `vector` recipes take with less code; one of width, row pitch and base off is enough."""
+    assert verdict("scan.cover32x8", 7, 200) == "rows_are_vectors"
+    assert verdict("scan.cover32x8", 7, 204) == "proved"
+    assert verdict("scan.cover32x8", 7, 204, "float32") == "rows_are_vectors"
+    for layout in ({"alignment_bytes": 2}, {"strides": (201, 1)}):
+        assert verdict("scan.cover32x8", 7, 200, **layout) == "proved"
+    assert verdict("scan.cover8x8", 2**31 - 1, 57) == "proved"
+    assert verdict("scan.cover8x8", 2**31, 57) == "index_overflow"
+
+
+@pytest.mark.parametrize(("recipe_id", "rows_per_cta"), [("8x8r4", 64), ("16x8r2", 16), ("16x8r4", 32)])
+def test_lanes_that_take_several_rows_are_there_for_four_ctas_of_them(recipe_id: str, rows_per_cta: int) -> None:
+    """128 threads are 16 groups of 8 lanes or 8 of 16, and each takes as many rows as the name says."""
+    row, least = recipe(f"scan.vector{recipe_id}"), 4 * rows_per_cta
+    assert row.rows_per_cta == rows_per_cta
+    assert verdict(row.id, least - 1, 64) == "too_few_rows"
+    assert verdict(row.id, least, 64) == "proved"
+    assert launch_shape(row, least + 1, 64, 132).ctas == 5
+
+
+@pytest.mark.parametrize(("recipe_id", "rows_per_cta"), [("scan.tiny32", 256), ("scan.tiny128", 1024)])
+def test_a_thread_takes_eight_tiny_rows_of_one_span(recipe_id: str, rows_per_cta: int) -> None:
+    assert [verdict(recipe_id, 5, width) for width in (1, 8, 9)] == ["proved", "proved", "width_too_large"]
+    assert verdict(recipe_id, 5, 5, strides=(6, 1)) == "rows_not_contiguous"
+    assert verdict(recipe_id, 1, 5, strides=(6, 1)) == "proved"
+    assert verdict(recipe_id, 5, 5, alignment_bytes=8) == "misaligned"
+    assert verdict(recipe_id, 2**40, 1) == ("index_overflow" if rows_per_cta == 256 else "proved")
+    assert launch_shape(recipe(recipe_id), rows_per_cta + 1, 5, 132).ctas == 2
 
 
 def test_vectors_need_boundaries_and_elements_need_none() -> None:

@@ -20,7 +20,8 @@ from attrs import evolve
 
 from features.program import scan
 from features.schema import MIB, point
-from features.schemas_scan import SCAN_1, SCAN_2, SCAN_3, SCAN_4
+from features.schemas_scan import SCAN_1, SCAN_2, SCAN_3
+from features.schemas_scan_any import SCAN_4
 from features.workload import workload
 from features.workloads import workloads
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT, recipe

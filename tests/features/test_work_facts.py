@@ -72,6 +72,19 @@ def test_lanes_that_hold_a_row_pad_it() -> None:
     assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (3, 12 * 256, 56, 3)
 
 
+def test_lanes_that_take_several_rows_pad_each() -> None:
+    """32 rows a CTA, 16 lanes of 8 elements each: 65 rows of 100 are three CTAs and 96 times 128."""
+    found = of("scan", 65, 100, "float32", "vector16x8r4")
+    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (3, 96 * 128, 4 * 28, 31)
+    assert found.collective_elements == 3200
+
+
+def test_tiny_rows_pad_nothing_but_the_last_program() -> None:
+    """256 rows a CTA: 300 rows of 5 are two CTAs and 512 rows."""
+    found = of("scan", 300, 5, "float16", "tiny32")
+    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (2, 512 * 5, 0, 212)
+
+
 def test_the_original_does_not_know_its_operands_apart() -> None:
     assert not of("max", 4, 64, "float16", "original").operands_disjoint
 

@@ -22,7 +22,7 @@ from kernels.guard import Span, Verdict, span
 from kernels.recipes import RECIPE, SPLIT, Recipe, original_of, recipes_of
 from kernels.reductions import SHORT, out_width
 from kernels.reference import Comparison, compare
-from kernels.scans import FLAT, run_elements, step_elements
+from kernels.scans import COVER, FLAT, TINY, TINY_WIDTH, held_elements, run_elements
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
@@ -31,6 +31,7 @@ SCANS = recipes_of(FORM)
 OTHERS = SCANS[1:]
 SPLITS = tuple(row for row in OTHERS if row.role == SPLIT)
 CUBS = tuple(row for row in OTHERS if row.role == RECIPE)
+MANY_ROWS = 2048  # as many as lanes that take several rows are there for
 FURTHER = tuple(row for row in OTHERS if row.role not in (RECIPE, SPLIT))
 GUARD_BYTES = 256
 POISON = 0xFF  # every storage dtype reads it as NaN
@@ -143,17 +144,20 @@ def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:
-    """Return a width that a recipe takes: some whole steps of its CTA, or the most it holds of whole vectors."""
-    if recipe.role == SHORT:
-        return step_elements(recipe)
+    """Return a width that a recipe takes: some whole steps of its CTA, or the most that it takes at once."""
+    if recipe.role in (SHORT, COVER):
+        return held_elements(recipe)
+    if recipe.role == TINY:
+        return TINY_WIDTH
     if recipe.role == FLAT:
         return run_elements(recipe.threads, recipe.items) // 8 * 8
-    return times * recipe.threads // recipe.rows_per_cta * recipe.items * recipe.phases
+    return times * recipe.lanes * recipe.items * recipe.phases
 
 
 def widths_taken(recipe: Recipe, widths: Iterable[int]) -> tuple[int, ...]:
-    """Return those widths at which a recipe is proved for rows without gaps on a boundary."""
-    return tuple(n for n in widths if is_proved(recipe, "float16", 3, n, n) and is_proved(recipe, "float32", 3, n, n))
+    """Return those widths at which a recipe is proved for many rows without gaps on a boundary."""
+    dtypes = ("float16", "float32")
+    return tuple(n for n in widths if all(is_proved(recipe, dtype, MANY_ROWS, n, n) for dtype in dtypes))
 
 
 def is_proved(recipe: Recipe, dtype: str, rows: int, width: int, pitch: int, alignment_bytes: int = 16) -> bool:

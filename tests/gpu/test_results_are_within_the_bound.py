@@ -9,7 +9,7 @@ import pytest
 
 from kernels.guard import Verdict, judge
 from kernels.recipes import Recipe
-from kernels.scans import FLAT
+from kernels.scans import FLAT, TINY
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
@@ -178,7 +178,7 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
     if cupy.cuda.runtime.memGetInfo()[0] < 64 * 2**30:
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
     rows, pitch = 5, 2**29 + 8
-    for recipe in (row for row in SCANS if row.role != FLAT):  # rows with gaps are none of its
+    for recipe in (row for row in SCANS if row.role not in (FLAT, TINY)):  # rows with gaps are none of its
         width = whole_width(recipe)
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)

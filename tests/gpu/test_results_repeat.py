@@ -14,7 +14,7 @@ import pytest
 import rowsmith
 from kernels.recipes import SPLIT, Recipe
 from kernels.reductions import SHORT
-from kernels.scans import FLAT
+from kernels.scans import COVER, FLAT, TINY
 from tests.gpu.tensors import (
     DTYPES,
     ORIGINAL,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    held = recipe.role in (SHORT, FLAT)
+    held = recipe.role in (SHORT, COVER, FLAT, TINY)
     for rows, most in ((1, 131072), (33, 8192), (1000, 24576)):
         width = whole_width(recipe) if held else most
         ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
@@ -49,11 +49,13 @@ def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe
             assert bool(cupy.array_equal(y.bits, again.bits))
 
 
-@pytest.mark.parametrize("recipe", [row for row in OTHERS if row.role != FLAT], ids=lambda row: row.id)
+@pytest.mark.parametrize(
+    "recipe", [row for row in OTHERS if row.role not in (COVER, FLAT, TINY)], ids=lambda row: row.id
+)
 def test_a_row_gives_the_same_bits_wherever_it_stands(kernels: Kernels, sm_count: int, recipe: Recipe) -> None:
     """A recipe's order depends on its threads alone: not on the number of rows, the row's number or the pitch.
 
-    That of a run of rows depends on where a row lies in it.
+    A run's depends on where a row lies in it, of a covered row on where it begins. Tiny rows leave no gaps.
     """
     width = whole_width(recipe, 3)
     x = random("float32", 300, width)

@@ -29,7 +29,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PTX = (
     (r'asm\("(max|min)\.NaN\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1_nan(a, b);"),
     (r'asm\("(max|min)\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1(a, b);"),
-    (r'const unsigned int shared = [^;]*;\s*asm volatile\("cp\.async\.cg[^\n]*\n', "ptx_copy_vector(to, from);\n"),
+    (r'const unsigned int shared = [^;]*;\s*asm volatile\("cp\.async\.cg[^\n]*\n', "ptx_copy(to, from, 16);\n"),
+    (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go ld\.[^"]*"[^;]*;', "if (go) ptx_copy(&value, from, sizeof value);"),
+    (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go st\.[^"]*"[^;]*;', "if (go) ptx_copy(to, &value, sizeof value);"),
     (r'asm volatile\("cp\.async\.wait_all;" ::: "memory"\);', ""),
     (r"__shared__ alignas\(16\)", "alignas(16) __shared__"),
     (r"#\s*(include <|pragma).*", ""),

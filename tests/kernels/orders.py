@@ -111,15 +111,15 @@ def _joined(add: Add, sum_before: Any, cut_before: Any, total: Any, cut: Any) ->
     return np.where(cut, total, add(sum_before, total)), cut | cut_before
 
 
-def lanes_order(x: Any, add: Add, lanes: int, piece: int, pieces: int) -> Any:
-    """Scan a row that `lanes` lanes hold in pieces: each a lane's, those of all lanes side by side."""
+def lanes_order(x: Any, add: Add, lanes: int, piece: int, pieces: int, offset: int = 0) -> Any:
+    """Scan a row that `lanes` lanes hold in pieces, all lanes' side by side; it begins `offset` elements into one."""
     value = np.zeros(lanes * piece * pieces, x.dtype)
-    value[: x.size] = x
+    value[offset : offset + x.size] = x
     value = value.reshape(pieces, lanes, piece)
     for item in range(1, piece):
         value[:, :, item] = add(value[:, :, item], value[:, :, item - 1])
     if lanes == 1:
-        return value.ravel()[: x.size]
+        return value.ravel()[offset : offset + x.size]
     group = min(lanes, LANES)
     total = value[:, :, -1].reshape(pieces, -1, group).copy()
     distance = 1
@@ -134,7 +134,7 @@ def lanes_order(x: Any, add: Add, lanes: int, piece: int, pieces: int) -> Any:
             if lanes > LANES or p > 0:
                 before[p, warp] = add(before[p, warp], carry)
             carry = add(carry, total[p, warp, -1])
-    return add(value, before.reshape(pieces, lanes)[:, :, None]).ravel()[: x.size]
+    return add(value, before.reshape(pieces, lanes)[:, :, None]).ravel()[offset : offset + x.size]
 
 
 def _sum_earlier(totals: list[Any], add: Add, warps: int) -> Any:

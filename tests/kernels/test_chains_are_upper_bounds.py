@@ -8,7 +8,7 @@ from kernels.launch import spread
 from kernels.recipes import RECIPES, Recipe, recipe
 from kernels.reductions import SHORT
 from kernels.reference import chain
-from kernels.scans import run_elements, run_rows, step_elements
+from kernels.scans import COVER, held_elements, run_elements, run_rows
 from tests.kernels.orders import cub_order, deeper, flat_order, lanes_order, original_order, split_order
 
 ORIGINAL_SCAN = recipe("scan.original")
@@ -16,7 +16,7 @@ SPLITS = tuple(row for row in RECIPES if row.template == "scan_split.cu")
 CUBS = tuple(row for row in RECIPES if row.template == "scan_cub.cu")
 ANYS = tuple(row for row in RECIPES if row.template == "scan_any.cu")
 FLATS = tuple(row for row in RECIPES if row.template == "scan_flat.cu")
-HELD = tuple(row for row in RECIPES if row.form == "prefix.sum" and row.role == SHORT)
+HELD = tuple(row for row in RECIPES if row.form == "prefix.sum" and row.role in (SHORT, COVER))
 WIDTHS = (
     *(1, 2, 8, 9, 255, 256, 257, 512, 513, 1000, 1024, 1025, 2047, 2303, 2304),
     *(2305, 3584, 4097, 8192, 50257, 131072),
@@ -58,7 +58,7 @@ def test_the_split_scans_depth_stays_within_its_chain(row: Recipe, width: int, o
 @pytest.mark.parametrize("width", [129, 300, 1000, 2050, 8192, 50257, 151936])
 @pytest.mark.parametrize("offset", [0, 3, 7])
 def test_a_fixed_forms_depth_stays_within_its_chain(row: Recipe, width: int, offset: int) -> None:
-    depth = original_order(zeros(width), deeper, row.threads // row.rows_per_cta // 32, row.items, offset)
+    depth = original_order(zeros(width), deeper, row.lanes // 32, row.items, offset)
     assert depth.max() <= chain(row, width)
 
 
@@ -77,12 +77,13 @@ def test_a_runs_depth_stays_within_its_chain_and_near_it(row: Recipe, offset: in
 
 @pytest.mark.parametrize("row", HELD, ids=lambda row: row.id)
 def test_the_depth_of_rows_in_lanes_stays_within_their_chain_and_near_it(row: Recipe) -> None:
-    lanes, most, depths = row.threads // row.rows_per_cta, step_elements(row), []
+    most, depths = held_elements(row), []
     for piece in (row.items, 4):
+        pieces = row.items * row.phases // piece
         for width in (most // 8 + 1, most - 1, most):
-            depth = lanes_order(zeros(width), deeper, lanes, piece, row.items * row.phases // piece)
-            depths.append(depth.max())
-            assert depths[-1] <= chain(row, width)
+            for offset in (0, 3) if row.role == COVER else (0,):
+                depths.append(lanes_order(zeros(width), deeper, row.lanes, piece, pieces, offset).max())
+                assert depths[-1] <= chain(row, width)
     assert chain(row, most) - max(depths) <= 4
 
 

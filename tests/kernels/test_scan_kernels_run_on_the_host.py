@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from features.program import program_of
 from features.proof import Proved, prove
@@ -19,7 +20,7 @@ from kernels.launch import launch_shape, rows_per_program
 from kernels.recipes import Recipe, original_of, recipes_of
 from kernels.reductions import SHORT
 from kernels.reference import compare
-from kernels.scans import FLAT, WAYS
+from kernels.scans import COVER, FLAT, TINY, WAYS
 from tests.kernels.emulated import PAGE, run, values_of
 from tests.kernels.orders import flat_order, fp32, lanes_order, original_order
 
@@ -45,6 +46,7 @@ SHAPES = (
         (19, 33),
         (9, 64),
     ),
+    *((70, 64), (37, 120)),
     *((12, 100), (9, 127), (9, 128), (7, 200), (9, 256), (5, 257), (3, 340), (4, 384), (5, 512), (3, 513), (3, 1000)),
     *((3, 1009), (3, 1010), (3, 1024), (2, 1025), (2, 2033), (2, 2050), (3, 3584), (2, 4097), (1, 8199), (1, 16390)),
 )
@@ -63,8 +65,8 @@ RNG = np.random.default_rng(29)
 
 
 def is_legal(row: Recipe, dtype: str, rows: int, width: int, layout: tuple[int, int, int | None, int | None]) -> bool:
-    """Whether a caller with these tensors would get the recipe: it is proved for x, and y is no worse."""
-    size = storage(dtype).bytes
+    """Whether a caller with these tensors and many rows would get the recipe: it is proved for x, and y is no worse."""
+    size, row = storage(dtype).bytes, evolve(row, proofs=tuple(name for name in row.proofs if name != "many_rows"))
     for gap, offset in zip(layout[:2], layout[2:], strict=True):
         first = (-((rows - 1) * (width + gap) + width) if offset is None else offset) * size % PAGE
         work = Workload(program_of("scan", dtype), rows, width, width + gap, first & -first or 256)
@@ -125,19 +127,32 @@ def test_additions_are_in_the_order_of_the_model(row: Recipe, offset: int) -> No
         _, got = ran(row, "float32", values, layout)
         assert np.array_equal(got.view(np.float32), ordered(row, values, offset))
         count += 1
-    assert count > 1 or (row.constants[-1] == ("VECTORS", "1") and offset > 0)
+    assert count > 1 or ("rows" in row.alignment and offset > 0) or (row.role == TINY and offset > 0)
+
+
+@pytest.mark.parametrize("dtype", STORAGE)
+@pytest.mark.parametrize("width", range(1, 9))
+@pytest.mark.parametrize("row", [row for row in FURTHER if row.role == TINY], ids=lambda row: row.id)
+def test_a_warp_takes_256_tiny_rows_and_the_last_one_what_is_left(row: Recipe, width: int, dtype: str) -> None:
+    for rows in (1, 7, 8, 9, 255, 256, 257, row.rows_per_cta + 263):
+        given, got = ran(row, dtype, RNG.uniform(-1, 1, (rows, width)), (0, 0, 0, 0))
+        assert compare(np, FORM, row, dtype, values_of(given, dtype), values_of(got, dtype)).right, rows
+        if width == 1:
+            assert np.array_equal(given, got)
 
 
 def ordered(row: Recipe, values: Any, offset: int) -> Any:
     """Return the rows of one CTA as the model of a recipe scans them."""
-    lanes = row.threads // row.rows_per_cta
+    starts = [(offset + number * values.shape[1]) % 4 for number in range(len(values))]
+    if row.role == TINY:
+        return np.cumsum(values, axis=1)
     if row.role == FLAT:
         return flat_order(values, fp32, row.threads // 32, row.items, offset)
-    if row.role == SHORT:
-        piece = 4 if ("VECTORS", "1") in row.constants else row.items
+    if row.role in (SHORT, COVER):
+        piece = row.items if ("MOVES", "elements") in row.constants else 4
         pieces = row.items * row.phases // piece
-        return np.stack([lanes_order(one, fp32, lanes, piece, pieces) for one in values])
-    starts = [(offset + number * values.shape[1]) % 4 for number in range(len(values))]
-    return np.stack(
-        [original_order(one, fp32, lanes // 32, row.items, start) for one, start in zip(values, starts, strict=True)]
-    )
+        starts = starts if row.role == COVER else [0] * len(values)
+        rows = zip(values, starts, strict=True)
+        return np.stack([lanes_order(one, fp32, row.lanes, piece, pieces, start) for one, start in rows])
+    rows = zip(values, starts, strict=True)
+    return np.stack([original_order(one, fp32, row.lanes // 32, row.items, start) for one, start in rows])

@@ -44,7 +44,7 @@ NARROW = profile_with(
 SECOND = profile_priced_by("scan/2", 1.7, 21.3, 3.1, 7.7, 0.3, 0.07, 0.011, 0.0003, 0.00007)
 FOURTH = profile_priced_by("scan/4", 1.9, 19.1, 2.3, 0.017, 0.013, 0.007, 0.011, 0.0003, 0.00007)
 THIRD = profile_priced_by("scan/3", 1.9, 19.1, 2.3, 0.0017, 0.13, 0.0007, 0.011, 0.0003, 0.00007)
-UNPROVED = (2**32, 1)  # more rows than a grid: the original alone is proved
+UNPROVED = (2**42, 1)  # more rows than a grid: the original alone is proved
 
 
 def one_by_one(

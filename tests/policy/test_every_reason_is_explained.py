@@ -124,13 +124,14 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (CANDIDATE, "not_closed_reduction"): reduces(Cast(Prefix(WIDE), "float16")),
     (CANDIDATE, "not_more_programs"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.rows4"),
     (CANDIDATE, "width_too_large"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.short8"),
-    (CANDIDATE, "rows_too_few"): lambda: _refused(workload("sum", (9, 16), "float16"), "sum.several2x1"),
     (CANDIDATE, "rows_not_contiguous"): lambda: _refused(
         workload("sum", (9, 16), "float16", strides=(24, 1)), "sum.staged64"
     ),
     (CANDIDATE, "incomplete_subgroup"): lambda: _code(
         prove(workload("sum", (9, 16), "float16"), evolve(recipe("sum.subgroup_e1u1"), rows_per_cta=8, dtypes=HALF))
     ),
+    (CANDIDATE, "rows_are_vectors"): refuses((9, 56), "scan.cover8x8"),
+    (CANDIDATE, "too_few_rows"): refuses((255, 64), "scan.vector8x8r4"),
     (CANDIDATE, "width_not_divisible"): refuses((4, 1025)),
     (CANDIDATE, "width_too_small"): refuses((4, 513)),
     (CANDIDATE, "too_many_parts"): refuses((4097, 4096), "scan.split2048"),

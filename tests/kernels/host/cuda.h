@@ -32,6 +32,7 @@ inline float __half2float(__half half) { return static_cast<float>(half.value); 
 inline __half __float2half_rn(float value) { return {static_cast<_Float16>(value)}; }
 
 template <typename Number> Number min(Number a, Number b) { return b < a ? b : a; }
+template <typename Number> Number max(Number a, Number b) { return a < b ? b : a; }
 
 template <typename To, typename From> To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From), "bits are kept");
@@ -61,9 +62,9 @@ inline float ptx_max(float a, float b) {
 inline float ptx_min(float a, float b) { return -ptx_max(-a, -b); }
 inline float ptx_max_nan(float a, float b) { return a != a || b != b ? NAN : ptx_max(a, b); }
 inline float ptx_min_nan(float a, float b) { return a != a || b != b ? NAN : ptx_min(a, b); }
-inline void ptx_copy_vector(void *to, const void *from) {
-  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16) std::abort();
-  std::memcpy(to, from, 16);
+inline void ptx_copy(void *to, const void *from, size_t bytes) {
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes) std::abort();
+  std::memcpy(to, from, bytes);
 }
 
 inline unsigned atomicInc(unsigned *counter, unsigned last) {
