@@ -10,13 +10,13 @@
 // Determinism  the order depends on parts, part_units and the row's offset from a 16-byte boundary, not on who is last
 //
 // A slot holds a part's value with a 1 above it, in one 64-bit store: value and mark are seen together, so no fence
-// orders them. Each CTA writes its slot, counts itself at the row's counter, which wraps to 0 at the last, and asks for all
-// slots without waiting for the count: for the last to arrive the others' stores are under way or done, so that it has most
-// of what it needs when it learns that it is the last. It reads each other slot until the mark is there, and clears it. It
-// waits for stores under way and for no CTA, so nothing has to be resident at once.
+// orders them. Each CTA writes its slot and then counts itself at the row's counter, which wraps to 0 at the last. Every
+// other CTA of the row has issued its store by then; the last one reads each slot until the mark is there, and clears it.
+// It waits for stores under way and for no CTA, so nothing has to be resident at once.
 //
-// Asking for the slots after the count, 1 x 1048576 in FP16 took 2.99 us and 17 x 151936 3.16; counting CTAs as they start,
-// the last of which waits for the others, 2.96 and 3.84 (H200, 2026-11-30).
+// Reading every slot while the count is under way, in each CTA, took 1 x 1048576 in FP16 from 2.99 us to 5.08: reads and
+// writes of the same lines meet. Counting CTAs as they start, the last of which waits, 2.96, but 17 x 151936 from 3.16 to
+// 3.84 (H200, 2026-11-30).
 #include "reduce.cuh"
 
 using namespace reduce;
@@ -39,34 +39,25 @@ __device__ __forceinline__ Row part_of(const Row &row, int part, int parts, int 
   return mine;
 }
 
-// A lane's slots of a row: parts l, l + 32, ...
-struct Slots {
-  static constexpr int turns = most_parts / 32;
-  volatile unsigned long long *slots;
-  int parts, lane;
+// Combines the slots of a row in a fixed order and leaves them empty. All of a lane's slots are asked for before the first
+// is looked at; one without its mark is asked for again.
+__device__ __forceinline__ State collect(volatile unsigned long long *slots, int parts, int lane) {
+  constexpr int turns = most_parts / 32;
   unsigned long long seen[turns];
-
-  __device__ __forceinline__ void ask() {
 #pragma unroll
-    for (int t = 0; t < turns; ++t)
-      if (t * 32 + lane < parts) seen[t] = slots[t * 32 + lane];
-  }
-
-  // Combines the slots in a fixed order; those that were without their mark are asked for again. `mine` is that of `part`.
-  __device__ __forceinline__ State combine(int part, unsigned long long mine) {
-    State state = nothing();
+  for (int t = 0; t < turns; ++t)
+    if (t * 32 + lane < parts) seen[t] = slots[t * 32 + lane];
+  State state = nothing();
 #pragma unroll
-    for (int t = 0; t < turns; ++t) {
-      const int slot = t * 32 + lane;
-      if (slot >= parts) break;
-      if (slot == part) seen[t] = mine;
-      while (seen[t] < mark) seen[t] = slots[slot];
-      if (slot != part) slots[slot] = 0;
-      state.value = reduce::combine(state.value, __uint_as_float(static_cast<unsigned int>(seen[t])));
+  for (int t = 0; t < turns; ++t) {
+    if (t * 32 + lane < parts) {
+      while (seen[t] < mark) seen[t] = slots[t * 32 + lane];
+      slots[t * 32 + lane] = 0;
+      state.value = combine(state.value, __uint_as_float(static_cast<unsigned int>(seen[t])));
     }
-    return across<32>(state);
   }
-};
+  return across<32>(state);
+}
 
 extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     ROWSMITH_ENTRY(const Storage *x, Storage *y, unsigned long long *workspace, long long rows, long long width,
@@ -86,17 +77,12 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   state = across<warps>(totals[lane % warps]);
 
   volatile unsigned long long *slots = workspace + rows + static_cast<long long>(row) * parts;
-  const unsigned long long mine = mark | __float_as_uint(state.value);
   unsigned int arrived = 0;
   if (lane == 0) {
-    slots[part] = mine;
+    slots[part] = mark | __float_as_uint(state.value);
     arrived = atomicInc(reinterpret_cast<unsigned int *>(workspace + row), parts - 1);
   }
-  Slots all{slots, parts, lane};
-  all.ask();
   if (__shfl_sync(0xffffffffu, arrived, 0) != parts - 1) return;
-  state = all.combine(part, mine);
-  if (lane != 0) return;
-  slots[part] = 0; // by the lane that filled it
-  put(y + row * y_pitch, state, width);
+  state = collect(slots, parts, lane);
+  if (lane == 0) put(y + row * y_pitch, state, width);
 }
