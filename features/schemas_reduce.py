@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from kernels.recipes import ORIGINAL
-from kernels.reductions import CHUNK, FLAT, HELD, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
+from kernels.reductions import CHUNK, FLAT, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
 
 KIB = 2**10
 # As of scan/2: the share of L2 that keeps what is read again.
@@ -152,7 +152,8 @@ _OF_STAGES = (
 _ROLES = {
     **dict.fromkeys((ORIGINAL, "aligned", "rows4", "rows2", "rows1", "rows1t128"), _WAYS),
     **dict.fromkeys((f"lean{lanes}" for lanes in (8, 32, 64, 128, 256, 512, 1024)), _WAYS),
-    **dict.fromkeys((SHORT, HELD, SUBGROUP, SCALAR, CHUNK), _WAYS),
+    **dict.fromkeys((f"lanes{held}" for held in ("1x4", "1x8", "8x4", "32x4", "32x8", "128x8", "256x16")), _WAYS),
+    **dict.fromkeys((SHORT, SUBGROUP, SCALAR, CHUNK), _WAYS),
     **dict.fromkeys((SEVERAL, FLAT), _OF_SPANS),
     STAGED: _OF_STAGES,
     SPLIT: (*_WAYS, _PARTS),

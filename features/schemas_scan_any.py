@@ -18,7 +18,7 @@ from features.schemas_scan_short import COVER_COLUMNS, HELD_COLUMNS, TINY_COLUMN
 from kernels.guard import VECTOR_BYTES
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 from kernels.reductions import SHORT
-from kernels.scans import ANY, COVER, FLAT, TINY
+from kernels.scans import ANY, COVER, FLAT, NARROW, TINY
 
 # scan/4 prices rows of any width, taken in steps or held whole. Its bounds and columns are of the training cohort of an
 # H200 of 2026-11-30, 672 geometries; docs/decisions/0011 has the figures of the columns that were tried.
@@ -127,11 +127,14 @@ SCAN_4 = Schema(
     needs_capacity=frozenset({ORIGINAL, RECIPE, ANY, SHORT, FLAT}),
 )
 
-# scan/5 is scan/4 with columns for rows that lanes cover and for rows of which a thread takes eight. Where lanes take
-# several rows at once, the f chunks of a thread are those of all of them, so the columns of `short` hold as they are.
+# scan/5 is scan/4 with a line of coefficients of its own for rows of one or two warps, and with columns for rows that
+# lanes cover and for rows of which a thread takes eight (docs/decisions/0012). Where lanes take several rows at once, the
+# f chunks of a thread are those of all of them, so the columns of `short` hold as they are. Narrow forms take one chunk a
+# step, so that chunks tell no more than steps.
+_NARROW_COLUMNS = tuple(feature for feature in STEP_COLUMNS if feature.name != "batch_chunks")
 SCAN_5 = Schema(
     id="scan/5",
     family="prefix.sum",
-    roles={**SCAN_4.roles, COVER: COVER_COLUMNS, TINY: TINY_COLUMNS},
-    needs_capacity=SCAN_4.needs_capacity | {COVER, TINY},
+    roles={**SCAN_4.roles, NARROW: _NARROW_COLUMNS, COVER: COVER_COLUMNS, TINY: TINY_COLUMNS},
+    needs_capacity=SCAN_4.needs_capacity | {NARROW, COVER, TINY},
 )

@@ -46,10 +46,10 @@ class Recipe:
     ----------
     id : unique name, for people, requests and tie-breaks.
     form : the normal form of the programs it runs, computed from their expression by `features.proof`.
-    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` for
-        one form of the original by itself, `split` where several CTAs share a row, `short` where lanes hold a row and
-        `cover` where its ends are moved apart from its vectors, `flat` where a CTA takes rows as one run, `tiny` where
-        a thread takes eight.
+    role : the column set of the schemas that price it: `original` (takes every legal workload), `recipe`, `any` and
+        `narrow` for one form of the original by itself, `split` where several CTAs share a row, `short` where lanes
+        hold a row and `cover` where its ends are moved apart from its vectors, `flat` where a CTA takes rows as one
+        run, `tiny` where a thread takes eight. A reduction's role is a name of `kernels.reductions`.
     threads : threads a CTA.
     items : contiguous storage elements a thread and step.
     rows_per_cta : rows one CTA works on; the grid is ceil(rows / rows_per_cta), times the parts of a split row. A flat

@@ -91,11 +91,10 @@ class Arrangement:
     experimental: bool = False
 
 
-# Roles beside those of every family: what each has of its own to pay for. Those of `_rows` and `_lean` have their own
-# names: how many lanes a row has is what common coefficients price worst (docs/decisions/0012).
-SHORT, HELD, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
+# Roles beside those of every family: what each has of its own to pay for. Those of `_rows`, `_lean` and `_held` have
+# their own names: how many lanes a row has is what common coefficients price worst (docs/decisions/0012).
+SHORT, SEVERAL, STAGED, FLAT, SPLIT, SUBGROUP, SCALAR, CHUNK = (
     "short",
-    "held",
     "several",
     "staged",
     "flat",
@@ -153,7 +152,7 @@ def _lean(lanes: int, rows: int, phases: int, rarest: int = ALL) -> Arrangement:
 def _held(lanes: int, elements: int, rarest: int = ALL, threads: int = 128) -> Arrangement:
     return Arrangement(
         f"lanes{lanes}x{elements}",
-        HELD,
+        f"lanes{lanes}x{elements}",
         "reduce_lanes.cu",
         threads,
         threads // lanes,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Number = Any  # an int, or a NumPy array of them
 
-ANY, FLAT, COVER, TINY = "any", "flat", "cover", "tiny"
+ANY, NARROW, FLAT, COVER, TINY = "any", "narrow", "flat", "cover", "tiny"
 # A run or a covered row that begins past a 16-byte boundary is cut there: up to this many elements before are masked.
 BEFORE_RUN = 7
 # A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most. The
@@ -58,7 +58,8 @@ class Way:
 def _any(name: str, threads: int, warps: int, phases: int = 1) -> Way:
     return Way(
         name,
-        ANY,
+        # One or two warps a row meet thousands of rows at once, in small pieces: what common coefficients price worst.
+        NARROW if warps <= 2 else ANY,
         "scan_any.cu",
         threads,
         threads // (32 * warps),

@@ -28,7 +28,7 @@ from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
 from kernels.reductions import SHORT
-from kernels.scans import ANY, COVER, FLAT, TINY
+from kernels.scans import ANY, COVER, FLAT, NARROW, TINY
 from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
@@ -72,6 +72,10 @@ PLANTED: dict[str, dict[str, float]] = {
     ORIGINAL: {**_WHOLE_ROWS, "constant": 1.4, "batches": 2.0, "batch_steps": 0.1, "warps_issued": 0.02},
     RECIPE: _WHOLE_ROWS,
     ANY: {**_WHOLE_ROWS, "constant": 1.6, "batches": 2.2, "batch_steps": 0.12, "warps_issued": 0.022},
+    NARROW: {
+        **{name: value for name, value in _WHOLE_ROWS.items() if name != "batch_chunks"},
+        **{"constant": 1.5, "batches": 2.3, "batch_steps": 0.13, "warps_issued": 0.023},
+    },
     SHORT: _HELD,
     FLAT: {**_HELD, "batches": 0.4},
     COVER: {**_HELD, "batches": 0.3, "busiest_elements": 0.004},

@@ -22,7 +22,7 @@ from features.workload import workload
 from features.workloads import workloads
 from kernels.recipes import recipe
 from kernels.reductions import SHORT
-from kernels.scans import COVER, TINY
+from kernels.scans import ANY, COVER, NARROW, TINY
 from tests.made import H200
 
 # (rows, width, dtype, recipe, S, A), bytes 2 b R N, F, and the columns from H on.
@@ -80,10 +80,11 @@ def test_many_workloads_have_the_vectors_of_each(recipe_id: str) -> None:
     assert columns.T.tolist() == [list(values) for values in alone]
 
 
-def test_it_is_scan_4_and_two_roles() -> None:
+def test_it_is_scan_4_and_three_roles() -> None:
     assert {role: SCAN_5.roles[role] for role in SCAN_4.roles} == SCAN_4.roles
-    assert set(SCAN_5.roles) == {*SCAN_4.roles, COVER, TINY}
-    assert set(SCAN_5.needs_capacity) == {*SCAN_4.needs_capacity, COVER, TINY}
+    assert set(SCAN_5.roles) == {*SCAN_4.roles, NARROW, COVER, TINY}
+    assert SCAN_5.roles[NARROW] == tuple(f for f in SCAN_5.roles[ANY] if f.name != "batch_chunks")
+    assert set(SCAN_5.needs_capacity) == {*SCAN_4.needs_capacity, NARROW, COVER, TINY}
     held = [feature.name for feature in SCAN_5.roles[SHORT]]
     assert [feature.name for feature in SCAN_5.roles[COVER]] == [name for name in held if name != "busiest_loads"]
 
