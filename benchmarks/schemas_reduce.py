@@ -16,12 +16,13 @@ from calibration.cohort import accepted
 from calibration.crossval import GROUPS, hold_out, judge_held_out
 from calibration.design import Design, by_recipe, design
 from calibration.fit import ways_of
+from calibration.joining import current
 from calibration.packet import Contents, read
 from calibration.verify import target_of
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from features.schemas_reduce import REDUCE_1, is_far, row_pieces, stages, steps, traffic, turns
 from kernels.recipes import ORIGINAL, Recipe
-from kernels.reductions import FLAT, SEVERAL, SPLIT, STAGED
+from kernels.reductions import FLAT, SEVERAL, SHORT, SPLIT, STAGED
 
 # Bytes that an SM moves while one step of a CTA waits, as of scan/2.
 STEP_BYTES = 14 * 2**10
@@ -107,9 +108,8 @@ class Variant:
 
 
 def _by_template(recipe: Recipe) -> str:
-    """One line of coefficients for all recipes of reduce_rows.cu that are not short, and one for all lean ones."""
-    together = {"rows4": "rows", "rows2": "rows", "rows1": "rows", "rows1t128": "rows", "aligned": "rows"}
-    return together.get(recipe.role, "lean" if recipe.role.startswith("lean") else recipe.role)
+    """One line of coefficients for all recipes of a template; the original keeps its own."""
+    return recipe.role if recipe.role in (ORIGINAL, SHORT) else recipe.template
 
 
 def _one_of_bank_turns() -> Schema:
@@ -133,8 +133,12 @@ def regrouped(made: Design, shares: Callable[[Recipe], str]) -> Design:
 
 
 def judged(contents: Contents) -> Iterator[str]:
-    """Yield a line of figures for every schema, way of sharing dtypes and way of holding out."""
-    used, known, target = accepted(contents.cohort), by_recipe(contents.receipts), target_of(contents)
+    """Yield a line of figures for every schema, way of sharing dtypes and way of holding out.
+
+    Of the cohort counts what was measured from the sources and under the proofs of this release.
+    """
+    known, target = by_recipe(contents.receipts), target_of(contents)
+    used = accepted(tuple(record for record in map(current, contents.cohort) if record is not None))
     for variant in VARIANTS:
         made = regrouped(design(variant.schema, used, known, target), variant.shares)
         for sharing in ways_of(made):

@@ -54,9 +54,11 @@ def sources(form: str, dtype: str) -> Mapping[str, str]:
 def current(record: Geometry) -> Geometry | None:
     """Return a record without what was measured from another source than now, None where that voids the original's.
 
-    A recipe that the catalogue no longer holds has no source. A pick is void with the recipe that it ran.
+    A recipe that the catalogue no longer holds has no source, and one that is no longer proved here is left out too. A
+    pick is void with the recipe that it ran.
     """
-    now = sources(record.form, record.dtype)
+    legal = {recipe.id for recipe, proof in candidates(record.workload) if isinstance(proof, Proved)}
+    now = {name: source for name, source in sources(record.form, record.dtype).items() if name in legal}
     original = record.by_name.get(original_of(record.form).id)
     if original is None or original.source != now.get(original.name):
         return None

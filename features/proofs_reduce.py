@@ -124,21 +124,30 @@ def regrouped(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
-def lanes_in_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """A row keeps more than an eighth of its lanes at work, in no more steps than wider recipes are there for."""
-    element_bytes = storage(work.dtype).bytes
-    piece = lane_elements(recipe, element_bytes)
-    step = recipe.lanes * piece * recipe.phases
+def lanes_have_work(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row has pieces for more than an eighth of its lanes."""
+    at_once = recipe.lanes * lane_elements(recipe, storage(work.dtype).bytes)
     return Claim(
         (
             (
                 "width_too_small",
-                LEAST_SHARE * work.width > recipe.lanes * piece,
+                LEAST_SHARE * work.width > at_once,
                 lambda: (
-                    f"width {work.width} is no more than 1/{LEAST_SHARE} of the {recipe.lanes * piece} elements that "
-                    f"{recipe.lanes} lanes take at once"
+                    f"width {work.width} is no more than 1/{LEAST_SHARE} of the {at_once} elements that {recipe.lanes} "
+                    "lanes take at once"
                 ),
             ),
+        ),
+        lambda: {"elements_at_once": at_once},
+    )
+
+
+def few_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A row takes few steps, or the recipe is the widest: there are others for longer rows."""
+    element_bytes = storage(work.dtype).bytes
+    step = recipe.lanes * lane_elements(recipe, element_bytes) * recipe.phases
+    return Claim(
+        (
             (
                 "width_too_large",
                 (step * element_bytes >= WIDEST_STEP_BYTES) | (work.width <= MOST_STEPS * step),
@@ -338,7 +347,8 @@ def subgroups(work: Workload | Workloads, recipe: Recipe) -> Claim:
 REDUCE_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "independent_rows": independent_rows,
     "regrouped": regrouped,
-    "lanes_in_steps": lanes_in_steps,
+    "lanes_have_work": lanes_have_work,
+    "few_steps": few_steps,
     "short_rows": short_rows,
     "held_rows": held_rows,
     "staged_rows": staged_rows,

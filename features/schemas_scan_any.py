@@ -128,9 +128,9 @@ SCAN_4 = Schema(
 )
 
 # scan/5 is scan/4 with a line of coefficients of its own for rows of one or two warps, and with columns for rows that
-# lanes cover and for rows of which a thread takes eight (docs/decisions/0012). Where lanes take several rows at once, the
-# f chunks of a thread are those of all of them, so the columns of `short` hold as they are. Narrow forms take one chunk a
-# step, so that chunks tell no more than steps.
+# lanes cover and for rows of which a thread takes eight (docs/decisions/0012). Where lanes take several rows at once,
+# the f chunks of a thread are those of all of them, so the columns of `short` hold as they are. Narrow forms take one
+# chunk a step, so chunks tell no more than steps.
 _NARROW_COLUMNS = tuple(feature for feature in STEP_COLUMNS if feature.name != "batch_chunks")
 SCAN_5 = Schema(
     id="scan/5",

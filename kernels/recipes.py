@@ -293,7 +293,7 @@ def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
         threads=way.threads,
         items=way.items,
         rows_per_cta=way.rows_per_cta,
-        proofs=way.proofs,
+        proofs=reductions.proofs(reduction, way),
         numerics="reordered" if way.reorders and not reduction.exact else "bit_equal",
         phases=way.phases,
         rows_each=way.rows_each,
@@ -320,7 +320,7 @@ RECIPES: tuple[Recipe, ...] = (
     *(_scan_cub(threads) for threads in (128, 256, 512, 1024)),
     *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
     *map(_scan_way, WAYS),
-    *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if r.variety >= a.rarest),
+    *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if reductions.has(r, a)),
 )
 
 

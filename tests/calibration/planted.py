@@ -74,7 +74,10 @@ PLANTED: dict[str, dict[str, float]] = {
     ANY: {**_WHOLE_ROWS, "constant": 1.6, "batches": 2.2, "batch_steps": 0.12, "warps_issued": 0.022},
     NARROW: {
         **{name: value for name, value in _WHOLE_ROWS.items() if name != "batch_chunks"},
-        **{"constant": 1.5, "batches": 2.3, "batch_steps": 0.13, "warps_issued": 0.023},
+        "constant": 1.5,
+        "batches": 2.3,
+        "batch_steps": 0.13,
+        "warps_issued": 0.023,
     },
     SHORT: _HELD,
     FLAT: {**_HELD, "batches": 0.4},

