@@ -21,7 +21,7 @@ from kernels.reductions import REDUCTIONS, out_width
 from kernels.reference import chain, half_ulp, reference
 
 ROWS = (1, 2, 3, 17, 127, 131, 132, 133, 512, 4095, 65_537, 1_000_000)
-WIDTHS = (1, 2, 31, 33, 127, 128, 513, 1000, 1024, 3584, 4097, 8192, 50_257, 151_936, 1_048_576)
+WIDTHS = (1, 2, 8, 31, 33, 64, 127, 128, 513, 1000, 1024, 3584, 4097, 8192, 50_257, 151_936, 1_048_576)
 DTYPES = tuple(STORAGE)
 # Programs that share an input: what a scan makes is as large as what it reads, what the reductions make is not.
 GROUPS = {

@@ -10,7 +10,6 @@ import cupy
 from features.program import program_of
 from features.proof import Proved, prove
 from features.workload import Workload
-from kernels.dtypes import storage
 from kernels.guard import Verdict
 from kernels.recipes import Recipe, recipes_of
 from kernels.reductions import REDUCTIONS
@@ -36,12 +35,22 @@ def legal(form: str, x: Tensor) -> Iterator[Recipe]:
 
 
 def check_every_recipe(
-    kernels: Kernels, sm_count: int, form: str, x: Tensor, *, offset: int = 0, pitch: int | None = None
+    kernels: Kernels,
+    sm_count: int,
+    form: str,
+    x: Tensor,
+    *,
+    offset: int = 0,
+    pitch: int | None = None,
+    only: Recipe | None = None,
 ) -> int:
-    """Run every legal recipe and check values, guard bytes, gaps and the input; return how many ran."""
+    """Run every legal recipe and check values, guard bytes, gaps and the input; return how many ran.
+
+    `only` leaves out all others.
+    """
     before, ran = x.raw.copy(), 0
     expected, scale = reference(form, cupy, x.values().astype(cupy.float64))
-    for row in legal(form, x):
+    for row in (row for row in legal(form, x) if only in (None, row)):
         y = results(row, x, offset=offset, pitch=pitch)
         verdict = run(prepared(kernels, row, x.dtype, x.rows, x.width, sm_count), x, y)
         where = f"{row.id} {x.dtype} {x.rows} x {x.width}, pitch {x.pitch}, {x.first} bytes in"
@@ -57,10 +66,5 @@ def check_every_recipe(
 def bits_of(kernels: Kernels, sm_count: int, recipe: Recipe, x: Tensor) -> Any:
     """Return the result's bits of one run."""
     y = results(recipe, x)
-    run(prepared(kernels, recipe, x.dtype, x.rows, x.width, sm_count), x, y)
+    assert run(prepared(kernels, recipe, x.dtype, x.rows, x.width, sm_count), x, y) is Verdict.RECIPE
     return y.bits.get()
-
-
-def vector(dtype: str) -> int:
-    """Return the elements of 16 bytes."""
-    return 16 // storage(dtype).bytes

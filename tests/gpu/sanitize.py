@@ -16,54 +16,38 @@ from attrs import evolve
 from numpy.lib.stride_tricks import as_strided
 
 from calibration.gpu import Session
-from features.proof import Proved, prove
 from kernels import driver
 from kernels.compile import cache_folder
 from kernels.compile_all import compile_all
 from kernels.dtypes import storage
 from kernels.execute import Prepared
-from kernels.guard import Verdict, judge, span
+from kernels.guard import Verdict, span
 from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.reductions import out_width
 from kernels.reference import compare
-from tests.gpu.reductions import EVERY, workload_of
+from tests.gpu.geometries import cases, geometry_of
+from tests.gpu.reductions import EVERY, FORMS
 from tests.gpu.tensors import (
-    CUBS,
     DTYPES,
-    FURTHER,
+    FORM,
     ORIGINAL,
     POISON,
     SCANS,
-    SPLITS,
     Kernels,
     Tensor,
     host_bits,
     host_values,
     prepared,
-    whole_width,
-    widths_taken,
 )
 
-# Every form of the original's kernel, below and past a chunk, with few and with several rows a CTA.
+# Every form of the scan's original, below and past a chunk, with few and with several rows a CTA.
 SHAPES = ((5, 7), (40, 33), (9, 256), (3, 300), (9, 512), (3, 700), (2, 1500), (2, 2304), (2, 2600), (1, 5000))
-# What the further ways of scans take: some lanes a row, whole and cut vectors, runs of rows, a few steps and one.
-FURTHER_SHAPES = (
-    *(
-        (1, 1),
-        (300, 2),
-        (40, 7),
-        (70, 16),
-        (40, 24),
-        (21, 31),
-        (9, 64),
-        (19, 128),
-        (5, 200),
-        (5, 256),
-        (3, 512),
-        (3, 513),
-    ),
-    *((3, 1000), (3, 1009), (2, 1024), (2, 2033), (1, 5000), (2, 9001)),
-)
 OFFSETS = ((0, 0, 0), (1, 3, 0), (3, 3, 1), (7, 0, 3))
+# Every form of the reductions' original, first and last CTAs and such between, and last CTAs short of rows.
+REDUCED = (
+    *((70, 1), (300, 5), (1100, 5), (130, 8), (300, 27), (200, 40), (33, 64), (90, 100), (33, 129), (20, 256)),
+    *((9, 1000), (5, 2049), (3, 8200), (2, 20000)),
+)
 RNG = np.random.default_rng(3)
 
 
@@ -140,78 +124,58 @@ class Checks:
         self.launches[label] += 1
 
 
-def every_case(checks: Checks, dtype: str) -> None:
-    """Run what runs anywhere on awkward shapes and bases, every recipe on its chunks, and every fallback."""
-    for rows, width in SHAPES:
-        for x_offset, y_offset, gap in OFFSETS:
-            x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
-            checks.run(ORIGINAL, x, y, Verdict.RECIPE)
-        checks.run(ORIGINAL, x, x, Verdict.RECIPE)
-    for recipe in CUBS:
-        chunk = recipe.threads * recipe.items
-        for rows, chunks in ((1, 1), (3, 2), (2, 3), (1, 5)):
-            x, y = allocated(dtype, rows, chunks * chunk), allocated(dtype, rows, chunks * chunk)
-            checks.run(recipe, x, y, Verdict.RECIPE)
-        checks.run(recipe, x, allocated(dtype, 1, 5 * chunk, offset=1), Verdict.MISALIGNED)
-    for recipe in SPLITS:
-        part = whole_width(recipe, 1)
-        for rows, width in ((1, part + 1), (2, 3 * part - 5)):
+def every_original(checks: Checks, dtype: str) -> None:
+    """Run what runs anywhere on awkward shapes and bases, every form of it, and where nothing is written elsewhere."""
+    for form, shapes in ((FORM, SHAPES), *((form, REDUCED) for form in FORMS)):
+        original = original_of(form)
+        for rows, width in shapes:
             for x_offset, y_offset, gap in OFFSETS:
-                x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
-                checks.run(recipe, x, y, Verdict.RECIPE)
-    every_further_way(checks, dtype)
-    every_fallback(checks, dtype)
+                x = allocated(dtype, rows, width, x_offset, gap)
+                checks.run(original, x, allocated(dtype, rows, out_width(form, width), y_offset), Verdict.RECIPE)
+            if form == FORM:
+                checks.run(original, x, x, Verdict.RECIPE)
+
+
+def every_recipe(checks: Checks, dtype: str) -> None:
+    """Run every recipe on what it takes of every layout, and where rows lie as it does not take them, the original."""
+    for recipe in (row for row in RECIPES if dtype in row.dtypes):
+        for case in cases(recipe, dtype):
+            lies = case.layout
+            x = allocated(dtype, case.rows, case.width, lies.x_offset, lies.x_gap)
+            y = allocated(dtype, case.rows, out_width(recipe.form, case.width), lies.y_offset, lies.y_gap)
+            checks.run(recipe, x, y, Verdict.RECIPE)
+        if recipe.role != "original" and recipe.alignment != ("any", "any"):
+            rows, width = geometry_of(recipe, dtype)
+            x, y = (allocated(dtype, rows, count, 1, 1) for count in (width, out_width(recipe.form, width)))
+            checks.run(recipe, x, y, Verdict.MISALIGNED)
 
 
 def every_fallback(checks: Checks, dtype: str) -> None:
-    """Run each recipe in place, on buffers that overlap, and on buffers apart; plainly and from a graph."""
+    """Run each scan in place, on buffers that overlap, and on buffers apart; plainly and from a graph."""
     for recipe in SCANS:
-        width = whole_width(recipe)
-        room = allocated(dtype, 4, width)
-        x = evolve(room, rows=3)
+        rows, width = geometry_of(recipe, dtype)
+        room = allocated(dtype, rows + 1, width)
+        x = evolve(room, rows=rows)
         shifted = evolve(x, first=width * storage(dtype).bytes)
         in_place = Verdict.RECIPE if recipe is ORIGINAL else Verdict.IN_PLACE
         for go in (checks.run, checks.replay):
             go(recipe, x, x, in_place)
             go(recipe, x, shifted, Verdict.OVERLAP)
             go(recipe, shifted, x, Verdict.OVERLAP)
-            go(recipe, x, allocated(dtype, 3, width), Verdict.RECIPE)
-
-
-def every_further_way(checks: Checks, dtype: str) -> None:
-    """Run them on every base and pitch; where those are not theirs, the original."""
-    for recipe in FURTHER:
-        for rows, width in FURTHER_SHAPES:
-            if not widths_taken(recipe, (width,)):
-                continue
-            for x_offset, y_offset, gap in OFFSETS:
-                x, y = allocated(dtype, rows, width, x_offset, gap), allocated(dtype, rows, width, y_offset)
-                checks.run(recipe, x, y, judge(x.span, y.span, recipe.alignment))
-
-
-# Every form of the reductions' original, masked and whole steps of each recipe, first and last CTAs and such between,
-# last CTAs short of rows, and splits.
-REDUCED = (
-    *((70, 1), (300, 5), (1100, 5), (130, 8), (300, 27), (200, 40), (33, 64), (90, 100), (33, 129), (20, 256)),
-    *((9, 1000), (5, 2049), (3, 8200), (2, 20000)),
-)
+            go(recipe, x, allocated(dtype, rows, width), Verdict.RECIPE)
 
 
 def every_reduction(checks: Checks, dtype: str) -> None:
-    """Run every recipe on what it takes, off boundaries and in gaps too, and the fallbacks of one of each template."""
+    """Run each reduction from a graph, and one of each template into its own input; plainly and from a graph."""
     for recipe in (row for row in EVERY if dtype in row.dtypes):
-        for rows, width in REDUCED:
-            for x_offset, y_offset, gap in OFFSETS:
-                x = allocated(dtype, rows, width, x_offset, gap)
-                if isinstance(prove(workload_of(recipe, x), recipe), Proved):
-                    checks.run(recipe, x, allocated(dtype, rows, 1, y_offset), Verdict.RECIPE)
+        rows, width = geometry_of(recipe, dtype)
+        checks.replay(recipe, allocated(dtype, rows, width), allocated(dtype, rows, 1), Verdict.RECIPE)
     for recipe in {row.template: row for row in EVERY if dtype in row.dtypes}.values():
-        rows, width = 9, {"short": 16, "staged": 16, "flat": 8}.get(recipe.role, 8200)
+        rows, width = geometry_of(recipe, dtype)
         x = allocated(dtype, rows, width)
         inside = Tensor(x.raw, dtype, rows, 1, 1, x.first + (width + 1) * storage(dtype).bytes)
         for go in (checks.run, checks.replay):
             go(recipe, x, inside, Verdict.OVERLAP)
-            go(recipe, x, allocated(dtype, rows, 1), Verdict.RECIPE)
 
 
 def main(only_compile: bool) -> int:
@@ -231,8 +195,8 @@ def main(only_compile: bool) -> int:
         )
     checks = Checks(kernels, driver.live_target(device).sm_count)
     for dtype in DTYPES:
-        every_case(checks, dtype)
-        every_reduction(checks, dtype)
+        for every in (every_original, every_recipe, every_fallback, every_reduction):
+            every(checks, dtype)
         print(f"{dtype}: {checks.launches.total()} results so far", flush=True)
     for label, count in sorted(checks.launches.items()):
         print(f"{count:5}  {label}")

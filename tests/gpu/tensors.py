@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -12,17 +11,14 @@ from attrs import frozen
 from cupy.lib.stride_tricks import as_strided
 
 from calibration.inputs import uniform
-from features.program import program_of
-from features.proof import Proved, prove
-from features.workload import Workload
 from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
 from kernels.recipes import RECIPE, SPLIT, Recipe, original_of, recipes_of
-from kernels.reductions import SHORT, out_width
+from kernels.reductions import out_width
 from kernels.reference import Comparison, compare
-from kernels.scans import COVER, FLAT, TINY, TINY_WIDTH, held_elements, run_elements
+from tests.gpu.geometries import takes_somewhere
 
 FORM = "prefix.sum"
 ORIGINAL = original_of(FORM)
@@ -31,7 +27,6 @@ SCANS = recipes_of(FORM)
 OTHERS = SCANS[1:]
 SPLITS = tuple(row for row in OTHERS if row.role == SPLIT)
 CUBS = tuple(row for row in OTHERS if row.role == RECIPE)
-MANY_ROWS = 2048  # as many as lanes that take several rows are there for
 FURTHER = tuple(row for row in OTHERS if row.role not in (RECIPE, SPLIT))
 GUARD_BYTES = 256
 POISON = 0xFF  # every storage dtype reads it as NaN
@@ -136,7 +131,11 @@ def host_values(bits: Any, dtype: str) -> Any:
 
 
 def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int, sm_count: int) -> Prepared:
-    """Return a forced recipe with the original behind it, as the live path prepares them."""
+    """Return a forced recipe with the original behind it, as the live path prepares them.
+
+    A recipe that takes rows of this shape in no layout would show nothing, right or wrong, so no test may ask for it.
+    """
+    assert takes_somewhere(recipe, dtype, rows, width), f"{recipe.id} takes no {rows} x {width} of {dtype}"
     made = [kernels[row.id, dtype] for row in (original_of(recipe.form), recipe)]
     ready = prepare(*made, rows, width, sm_count)
     ready.expect_captures()
@@ -144,26 +143,8 @@ def prepared(kernels: Kernels, recipe: Recipe, dtype: str, rows: int, width: int
 
 
 def whole_width(recipe: Recipe, times: int = 2) -> int:
-    """Return a width that a recipe takes: some whole steps of its CTA, or the most that it takes at once."""
-    if recipe.role in (SHORT, COVER):
-        return held_elements(recipe)
-    if recipe.role == TINY:
-        return TINY_WIDTH
-    if recipe.role == FLAT:
-        return run_elements(recipe.threads, recipe.items) // 8 * 8
+    """Return some whole steps of the CTA of a recipe that takes any number of them."""
     return times * recipe.lanes * recipe.items * recipe.phases
-
-
-def widths_taken(recipe: Recipe, widths: Iterable[int]) -> tuple[int, ...]:
-    """Return those widths at which a recipe is proved for many rows without gaps on a boundary."""
-    dtypes = ("float16", "float32")
-    return tuple(n for n in widths if all(is_proved(recipe, dtype, MANY_ROWS, n, n) for dtype in dtypes))
-
-
-def is_proved(recipe: Recipe, dtype: str, rows: int, width: int, pitch: int, alignment_bytes: int = 16) -> bool:
-    """Tell whether a scan of rows in memory may run by a recipe."""
-    work = Workload(program_of("scan", dtype), rows, width, pitch, alignment_bytes)
-    return isinstance(prove(work, recipe), Proved)
 
 
 def run(ready: Prepared, x: Tensor, y: Tensor) -> Verdict:

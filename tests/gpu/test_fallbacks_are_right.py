@@ -13,6 +13,7 @@ from kernels.execute import Prepared
 from kernels.guard import Verdict
 from kernels.recipes import Recipe
 from kernels.reference import compare
+from tests.gpu.geometries import geometry_of
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
@@ -67,8 +68,8 @@ def test_misaligned_buffers_get_the_original_bit_for_bit(
 @ANY_RECIPE
 def test_exactly_in_place_is_right(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
     """Through the original, which gives the same bits there as into another buffer at the same offset."""
-    width = whole_width(recipe)
-    for rows, offset, gap in ((1, 0, 0), (37, 0, 8), (5, 3, 1)):
+    rows, width = geometry_of(recipe, dtype)
+    for offset, gap in ((0, 0), (0, 8), (3, 1)):
         ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
         x = random(dtype, rows, width, seed=rows, offset=offset, pitch=width + gap)
         apart = blank(dtype, rows, width, offset=offset, pitch=width + gap)
@@ -125,7 +126,7 @@ def assert_right_from_a_copy(x: Tensor, y: Tensor, before: Any, given: Any) -> N
 @ANY_DTYPE
 @ANY_RECIPE
 def test_overlapping_buffers_are_right_from_a_copy(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    rows, width = 9, whole_width(recipe)
+    rows, width = geometry_of(recipe, dtype)
     ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
     cases = overlapping(dtype, rows, width)
     for seed, (name, x, y) in enumerate(cases):
@@ -140,7 +141,7 @@ def test_overlapping_buffers_are_right_from_a_copy(kernels: Kernels, sm_count: i
 def test_a_capture_without_scratch_refuses_overlap_and_says_what_to_do(
     kernels: Kernels, sm_count: int, session: Session, recipe: Recipe
 ) -> None:
-    rows, width = 9, whole_width(recipe)
+    rows, width = geometry_of(recipe, "float16")
     ready = prepared(kernels, recipe, "float16", rows, width, sm_count)
     _, x, y = overlapping("float16", rows, width)[0]
     refill(x, 1)

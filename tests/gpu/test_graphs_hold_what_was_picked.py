@@ -21,7 +21,8 @@ from kernels.errors import LaunchError
 from kernels.guard import Span, span
 from kernels.recipes import Recipe
 from rowsmith.live import Dispatcher
-from tests.gpu.tensors import MANY_ROWS, ORIGINAL, SCANS, host_bits, host_values, whole_width
+from tests.gpu.geometries import geometry_of
+from tests.gpu.tensors import ORIGINAL, SCANS, host_bits, host_values
 
 if TYPE_CHECKING:
     from calibration.gpu import Session
@@ -121,7 +122,7 @@ def test_the_made_up_profile_picks_recipes_and_keeps_the_original(dispatch: Disp
 
 @pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 def test_a_forced_recipe_is_what_a_graph_holds(dispatch: Dispatcher, session: Session, recipe: Recipe) -> None:
-    x, out = pair(MANY_ROWS, whole_width(recipe), "float16")
+    x, out = pair(*geometry_of(recipe, "float16"), "float16")
     ready = rowsmith.prepare("scan", x, recipe=recipe.id)
     assert ready.selection is not None
     decision = ready.selection.decision

@@ -6,16 +6,11 @@ import cupy
 import pytest
 
 from kernels import reductions
-from kernels.recipes import recipes_of
-from tests.gpu.reductions import FORMS, bits_of, check_every_recipe, legal, vector
+from kernels.recipes import Recipe, recipes_of
+from tests.gpu.geometries import Layout, cases, fewest_rows, shapes, shapes_of_form, tried_shapes
+from tests.gpu.reductions import EVERY, FORMS, bits_of, check_every_recipe, legal
 from tests.gpu.tensors import DTYPES, Kernels, random
 
-WIDTHS = (
-    *(1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 27, 31, 32, 33, 48, 63, 64, 65, 96, 100, 127, 128, 129, 250, 256, 257),
-    *(511, 512, 513, 1000, 1024, 1025, 2048, 2049, 3584, 4096, 4097, 8192, 8193, 16383, 16384, 50257, 131072),
-)
-ROWS = (1, 2, 3, 17, 64, 131, 257, 1000)
-MOST_ELEMENTS = 2**23
 ANY_FORM = pytest.mark.parametrize("form", FORMS)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 
@@ -23,14 +18,11 @@ ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 @ANY_DTYPE
 @ANY_FORM
 def test_every_recipe_is_right_at_every_geometry(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
-    """Row counts take turns, so that each width meets some of them and each form of launch is met."""
     met: set[str] = set()
-    for turn, width in enumerate(WIDTHS):
-        possible = [rows for rows in ROWS if rows * width <= MOST_ELEMENTS]
-        for rows in {possible[turn % len(possible)], possible[(turn * 3 + 1) % len(possible)], 1}:
-            x = random(dtype, rows, width, seed=turn)
-            assert check_every_recipe(kernels, sm_count, form, x) >= 1
-            met |= {row.id for row in legal(form, x)}
+    for turn, (rows, width) in enumerate(tried_shapes(form, dtype)):
+        x = random(dtype, rows, width, seed=turn)
+        assert check_every_recipe(kernels, sm_count, form, x) >= 1
+        met |= {row.id for row in legal(form, x)}
     assert met == {row.id for row in recipes_of(form) if dtype in row.dtypes}
 
 
@@ -57,14 +49,15 @@ def test_any_base_and_any_pitch_is_taken(kernels: Kernels, sm_count: int, form: 
         assert check_every_recipe(kernels, sm_count, form, x, offset=(offset + turn) % 5, pitch=1 + turn % 3) >= 1
 
 
-@ANY_DTYPE
-@pytest.mark.parametrize("form", ["reduce.sum", "reduce.max"])
-def test_aligned_rows_of_a_wider_tensor_are_taken(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
-    """By the recipes with aligned loads too."""
-    for rows, width in ((300, 16), (40, 256), (9, 2048), (3, 20480)):
-        x = random(dtype, rows, width, pitch=width + 2 * vector(dtype), offset=vector(dtype))
-        assert f"{form.removeprefix('reduce.')}.aligned" in {row.id for row in legal(form, x)}
-        check_every_recipe(kernels, sm_count, form, x, offset=1, pitch=2)
+@pytest.mark.parametrize("row", EVERY, ids=lambda row: row.id)
+def test_every_recipe_takes_the_bases_and_pitches_that_it_says(kernels: Kernels, sm_count: int, row: Recipe) -> None:
+    """Rows of a wider tensor, on boundaries and off them; by the recipes with aligned loads where rows are aligned."""
+    for dtype in row.dtypes:
+        for case in cases(row, dtype):
+            lies = case.layout
+            x = random(dtype, case.rows, case.width, offset=lies.x_offset, pitch=case.width + lies.x_gap)
+            places = {"offset": lies.y_offset, "pitch": 1 + lies.y_gap}
+            assert check_every_recipe(kernels, sm_count, row.form, x, only=row, **places) == 1
 
 
 @ANY_DTYPE
@@ -90,7 +83,8 @@ def test_few_wide_rows_are_right(kernels: Kernels, sm_count: int, dtype: str, ro
 @ANY_FORM
 def test_recipes_that_claim_to_equal_the_original_do(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
     """Bit for bit; of extremes that is every recipe."""
-    for rows, width in ((1000, 64), (300, 256), (17, 1024), (9, 2048), (2, 4096), (40, 8192), (3, 40_000)):
+    given = ((1000, 64), (300, 256), (17, 1024), (9, 2048), (2, 4096), (40, 8192), (3, 40_000))
+    for rows, width in shapes_of_form(form, dtype, given):
         x = random(dtype, rows, width, seed=width)
         first, *others = legal(form, x)
         wanted = bits_of(kernels, sm_count, first, x)
@@ -103,8 +97,12 @@ def test_the_last_row_may_start_past_32_bits(kernels: Kernels, sm_count: int) ->
     """More than 2^31 elements after the first, without as much work."""
     if cupy.cuda.runtime.memGetInfo()[0] < 32 * 2**30:
         pytest.skip("a tensor of 5 GiB and what checks it need 32 GiB of free device memory")
-    for width in (64, 1000, 20_000):
-        x = random("float16", 5, width, pitch=2**29 + 8)
-        check_every_recipe(kernels, sm_count, "reduce.sum", x)
-    del x
-    cupy.get_default_memory_pool().free_all_blocks()
+    for row in recipes_of("reduce.sum"):
+        gaps = Layout(x_gap=8)
+        if "float16" in row.dtypes and shapes(row, "float16", gaps):
+            _, width = shapes(row, "float16", gaps)[-1]
+            rows = max(5, fewest_rows(row, "float16", width, gaps))
+            x = random("float16", rows, width, pitch=2**31 // (rows - 1) // 8 * 8 + 8)
+            assert check_every_recipe(kernels, sm_count, "reduce.sum", x, only=row) == 1
+            del x
+            cupy.get_default_memory_pool().free_all_blocks()

@@ -13,6 +13,7 @@ import pytest
 from kernels.guard import Verdict
 from kernels.recipes import original_of, recipe
 from kernels.reductions import REDUCTIONS
+from tests.gpu.geometries import Shape, shapes_of_form
 from tests.gpu.reductions import FORMS, legal
 from tests.gpu.tensors import DTYPES, Kernels, blank, holding, host_bits, host_values, prepared, results, run
 
@@ -20,6 +21,7 @@ ANY_FORM = pytest.mark.parametrize("form", FORMS)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149}
 WIDTHS = (1, 2, 5, 8, 31, 64, 127, 256, 1000, 2048, 4100, 16_384, 20_001)
+ROWS = 14
 RNG = np.random.default_rng(20250102)
 NAN, INF = np.nan, np.inf
 
@@ -45,6 +47,16 @@ def same(form: str, dtype: str, got: Any, wanted: Any) -> Any:
     one, other = host_values(got, dtype), host_values(wanted, dtype)
     zeros = (one == 0) & (other == 0) & (not REDUCTIONS[form].exact)
     return (got == wanted) | (np.isnan(one) & np.isnan(other)) | zeros
+
+
+def shapes_of(form: str, dtype: str) -> tuple[Shape, ...]:
+    """Return shapes of which each recipe takes some, of at least as many rows as any test has of its own."""
+    return shapes_of_form(form, dtype, [(ROWS, width) for width in WIDTHS])
+
+
+def again(rows: Any, count: int) -> Any:
+    """Return the rows, and again from the first on, so that there are at least so many."""
+    return rows[np.arange(max(count, len(rows))) % len(rows)]
 
 
 def exact(kernels: Kernels, sm_count: int, form: str, dtype: str, values: Any) -> Any:
@@ -78,10 +90,10 @@ SPECIALS = (
 @ANY_DTYPE
 @ANY_FORM
 def test_nan_and_infinity_follow_the_policy(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
-    for width in WIDTHS:
-        rows = [row_with(width, *places) for places in SPECIALS]
-        rows += [np.full(width, value) for value in (NAN, INF, -INF)]
-        found = exact(kernels, sm_count, form, dtype, np.stack(rows))
+    for rows, width in shapes_of(form, dtype):
+        made = [row_with(width, *places) for places in SPECIALS]
+        made += [np.full(width, value) for value in (NAN, INF, -INF)]
+        found = exact(kernels, sm_count, form, dtype, again(np.stack(made), rows))
         if not REDUCTIONS[form].suppress:
             assert np.isnan(found[:3]).all()
 
@@ -100,30 +112,30 @@ def test_a_row_of_nan_alone_gives_the_identity(
     kernels: Kernels, sm_count: int, form: str, identity: float, dtype: str
 ) -> None:
     """Of a mean, nothing over nothing: NaN."""
-    for width in WIDTHS:
-        found = exact(kernels, sm_count, form, dtype, np.full((3, width), NAN))
-        assert np.array_equal(found, [identity] * 3, equal_nan=True)
+    for rows, width in shapes_of(form, dtype):
+        found = exact(kernels, sm_count, form, dtype, np.full((rows, width), NAN))
+        assert np.array_equal(found, [identity] * rows, equal_nan=True)
 
 
 @ANY_DTYPE
 @ANY_FORM
 def test_zeros_of_either_sign(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
-    for width in WIDTHS:
+    for rows, width in shapes_of(form, dtype):
         signs = RNG.integers(0, 2, (6, width))
-        rows = np.where(signs == 1, -0.0, 0.0)
-        rows[0], rows[1] = 0.0, -0.0
-        rows[2], rows[2, width // 2] = -0.0, 0.0
-        rows[3], rows[3, width // 3] = 0.0, -0.0
-        exact(kernels, sm_count, form, dtype, rows)
-        exact(kernels, sm_count, form, dtype, np.concatenate([rows, -np.abs(row_with(width))[None]]))
+        zeros = np.where(signs == 1, -0.0, 0.0)
+        zeros[0], zeros[1] = 0.0, -0.0
+        zeros[2], zeros[2, width // 2] = -0.0, 0.0
+        zeros[3], zeros[3, width // 3] = 0.0, -0.0
+        made = np.concatenate([zeros, -np.abs(row_with(width))[None]])
+        exact(kernels, sm_count, form, dtype, again(made, rows))
 
 
 @ANY_DTYPE
 @ANY_FORM
 def test_rows_of_negative_numbers_and_of_one_element(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
     """The largest of one negative number is that number."""
-    for width in WIDTHS:
-        exact(kernels, sm_count, form, dtype, -RNG.integers(1, 9, (5, width)))
+    for rows, width in shapes_of(form, dtype):
+        exact(kernels, sm_count, form, dtype, -RNG.integers(1, 9, (rows, width)))
     least = LEAST[dtype]
     ones = np.array([[1.5], [-2.0], [65504.0], [least], [-least], [INF], [-INF], [NAN], [-1.0]])
     exact(kernels, sm_count, form, dtype, ones)
@@ -135,19 +147,19 @@ def test_subnormals_and_the_controls(kernels: Kernels, sm_count: int, form: str,
     """Nothing is flushed; 1e20 and 1e-40 are what FP32 makes of them. Means of them round, and are left out."""
     if REDUCTIONS[form].mean:
         return
-    for width in WIDTHS:
-        exact(kernels, sm_count, form, dtype, RNG.integers(-20, 20, (3, width)) * LEAST[dtype])
+    for rows, width in shapes_of(form, dtype):
+        exact(kernels, sm_count, form, dtype, RNG.integers(-20, 20, (rows, width)) * LEAST[dtype])
         values = np.zeros((4, width))
         values[0, width // 2], values[1, 0], values[1, -1] = 1e20, 1e20, -1e20 if width > 1 else 1e20
         values[2, :200], values[3, :200] = 1e-40, -1e-40
-        exact(kernels, sm_count, form, dtype, values if dtype != "float16" else values / 1e18)
+        exact(kernels, sm_count, form, dtype, again(values if dtype != "float16" else values / 1e18, rows))
 
 
 @ANY_DTYPE
 def test_the_cast_rounds_once_and_overflows_to_infinity(kernels: Kernels, sm_count: int, dtype: str) -> None:
-    for width in WIDTHS:
-        exact(kernels, sm_count, "reduce.sum", dtype, RNG.integers(-8, 9, (5, width)))
-        found = exact(kernels, sm_count, "reduce.sum", dtype, np.full((2, width), 8.0))
+    for rows, width in shapes_of("reduce.sum", dtype):
+        exact(kernels, sm_count, "reduce.sum", dtype, RNG.integers(-8, 9, (rows, width)))
+        found = exact(kernels, sm_count, "reduce.sum", dtype, np.full((rows, width), 8.0))
         assert np.isinf(found).all() == (dtype == "float16" and 8 * width >= 65520)
 
 
@@ -155,8 +167,8 @@ def test_the_cast_rounds_once_and_overflows_to_infinity(kernels: Kernels, sm_cou
 @ANY_FORM
 def test_no_row_leaks_into_another(kernels: Kernels, sm_count: int, form: str, dtype: str) -> None:
     """Rows share a warp, a CTA, a vector or a stage: a NaN or an infinity in one leaves its neighbours alone."""
-    for width in (1, 3, 7, 8, 31, 100, 256, 1025):
-        values = RNG.integers(-4, 5, (300, width)).astype(np.float64)
+    for rows, width in shapes_of_form(form, dtype, [(300, width) for width in (1, 3, 7, 8, 31, 100, 256, 1025)]):
+        values = RNG.integers(-4, 5, (rows, width)).astype(np.float64)
         values[::7, width // 2] = NAN
         values[3::7, width // 3] = INF
         exact(kernels, sm_count, form, dtype, values)

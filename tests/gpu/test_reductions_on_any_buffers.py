@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -11,6 +12,7 @@ from attrs import evolve
 from kernels.guard import Verdict
 from kernels.recipes import Recipe, original_of, recipe
 from kernels.reference import compare
+from tests.gpu.geometries import geometry_of, shapes
 from tests.gpu.reductions import EVERY, FORMS, bits_of, legal
 from tests.gpu.tensors import DTYPES, Kernels, Tensor, blank, prepared, random, refill, results, run
 
@@ -18,13 +20,6 @@ if TYPE_CHECKING:
     from calibration.gpu import Session
 
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
-
-
-def geometry_of(row: Recipe) -> tuple[int, int]:
-    """Return rows and a width that the recipe takes."""
-    if row.role in ("short", "staged", "flat"):
-        return 70, 8 if row.role == "flat" else 16
-    return (7, 1000) if row.id.endswith("rows4") else (7, 20_000)
 
 
 def right(row: Recipe, given: Any, y: Tensor) -> bool:
@@ -45,8 +40,8 @@ def test_rows_of_one_element_work_in_place(kernels: Kernels, sm_count: int, form
 
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: row.id)
 def test_a_result_inside_the_input_is_right_from_a_copy(kernels: Kernels, sm_count: int, row: Recipe) -> None:
-    rows, width = geometry_of(row)
     for dtype in row.dtypes:
+        rows, width = geometry_of(row, dtype)
         size = 4 if dtype == "float32" else 2
         ready = prepared(kernels, row, dtype, rows, width, sm_count)
         for place in (0, width - 1, width + 3, rows * width - rows):
@@ -58,14 +53,10 @@ def test_a_result_inside_the_input_is_right_from_a_copy(kernels: Kernels, sm_cou
             assert right(original_of(row.form), given, y)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sum.aligned", "max.aligned", "sum.staged64", "sum.flat", "sum.lean8", "max.lean512", "sum.subgroup_e8u8_aligned"],
-)
-def test_a_misaligned_input_gets_the_original_bit_for_bit(kernels: Kernels, sm_count: int, name: str) -> None:
+@pytest.mark.parametrize("row", [row for row in EVERY if row.alignment[0] != "any"], ids=lambda row: row.id)
+def test_a_misaligned_input_gets_the_original_bit_for_bit(kernels: Kernels, sm_count: int, row: Recipe) -> None:
     """And a misaligned result changes nothing: it is written by elements."""
-    row = recipe(name)
-    rows, width = {"staged": (70, 24), "flat": (70, 8)}.get(row.role, (9, 2048))
+    rows, width = geometry_of(row, "bfloat16")
     ready = prepared(kernels, row, "bfloat16", rows, width, sm_count)
     for offset in range(9):
         x = random("bfloat16", rows, width, seed=offset, offset=offset)
@@ -80,31 +71,32 @@ def test_a_graph_replays_on_the_input_of_its_time(
     kernels: Kernels, sm_count: int, session: Session, row: Recipe
 ) -> None:
     """Three launches in one graph, so that a split finds the workspace as its last launch left it."""
-    rows, width = geometry_of(row)
-    dtype = row.dtypes[-1]
-    x, ready = random(dtype, rows, width), prepared(kernels, row, dtype, rows, width, sm_count)
-    y = results(row, x)
-    run(ready, x, y)  # so that whatever a launch needs is there
-    session.synchronize()
-    graph = session.capture(lambda: ready.run(x.span, y.span, session.pointer), 3)
-    for seed in (1, 2, 3):
-        refill(x, seed)
-        y.raw.fill(0xFF)
-        cupy.cuda.Device().synchronize()
-        graph.replay()
+    for dtype in row.dtypes:
+        rows, width = geometry_of(row, dtype)
+        x, ready = random(dtype, rows, width), prepared(kernels, row, dtype, rows, width, sm_count)
+        y = results(row, x)
+        assert run(ready, x, y) is Verdict.RECIPE  # so that whatever a launch needs is there
         session.synchronize()
-        assert right(row, x.values(), y)
-        assert y.outside_equals(0xFF)
+        graph = session.capture(partial(ready.run, x.span, y.span, session.pointer), 3)
+        for seed in (1, 2, 3):
+            refill(x, seed)
+            y.raw.fill(0xFF)
+            cupy.cuda.Device().synchronize()
+            graph.replay()
+            session.synchronize()
+            assert right(row, x.values(), y)
+            assert y.outside_equals(0xFF)
+        assert ready.launches == {Verdict.RECIPE.value: 4}
 
 
 @pytest.mark.parametrize("row", EVERY, ids=lambda row: row.id)
 def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, row: Recipe) -> None:
     """Whoever of a split's CTAs is last."""
-    rows, width = geometry_of(row)
     for dtype in row.dtypes:
-        x = random(dtype, rows, width, seed=3)
-        first = bits_of(kernels, sm_count, row, x)
-        assert all((bits_of(kernels, sm_count, row, x) == first).all() for _ in range(5))
+        for rows, width in shapes(row, dtype):
+            x = random(dtype, rows, width, seed=3)
+            first = bits_of(kernels, sm_count, row, x)
+            assert all((bits_of(kernels, sm_count, row, x) == first).all() for _ in range(5))
 
 
 @ANY_DTYPE

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.guard import Verdict, judge
 from kernels.recipes import Recipe
-from kernels.scans import FLAT, TINY
+from tests.gpu.geometries import LAYOUTS, Layout, fewest_rows, shapes, shapes_at, takes
 from tests.gpu.tensors import (
     CUBS,
     DTYPES,
@@ -23,7 +23,6 @@ from tests.gpu.tensors import (
     prepared,
     random,
     whole_width,
-    widths_taken,
 )
 
 ROWS = (1, 2, 3, 17, 64, 127, 131, 132, 133, 300, 1024)
@@ -105,10 +104,9 @@ FURTHER_WIDTHS = (
 def test_further_ways_are_right_at_every_width_that_they_take(
     kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
 ) -> None:
-    widths = widths_taken(recipe, FURTHER_WIDTHS)
-    assert widths
-    for width in widths:
-        check_every_row_count(kernels, sm_count, recipe, dtype, width, (1, 17, 133, 1024))
+    for rows, width in shapes_at(recipe, dtype, FURTHER_WIDTHS):
+        counts = {rows, *(count for count in (1, 17, 133, 1024) if takes(recipe, dtype, count, width))}
+        check_every_row_count(kernels, sm_count, recipe, dtype, width, tuple(sorted(counts)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -117,21 +115,22 @@ def test_further_ways_take_the_bases_and_pitches_that_they_say(
     kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe
 ) -> None:
     """Any, rows without gaps wherever they start, or whole vectors; on what they do not take the original runs."""
-    ran: Counter[Verdict] = Counter()
-    widest = whole_width(recipe)
-    layouts = [(1, widest, 0, 0), (3, widest, 1, 0), (70, widest - 8, 0, 0), (5, widest, 8, 16)]
-    layouts = [layout for layout in layouts if widths_taken(recipe, (layout[1],))]
+    ran: Counter[tuple[int, Verdict]] = Counter()
+    taken = {shape for layout in LAYOUTS for shape in shapes(recipe, dtype, layout)}
     for offset in range(9):
-        for rows, width, x_gap, y_gap in layouts:
+        for rows, width in sorted(taken | {(fewest_rows(recipe, dtype, width), width) for _, width in taken}):
             ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
-            for y_offset in sorted({0, offset, (offset + 3) % 9}):
+            for turn, (x_gap, y_gap) in enumerate(((0, 0), (1, 0), (8, 16))):
+                y_offset = (offset, (offset + 3) % 9, 0)[(turn + rows) % 3]
                 x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + x_gap)
                 y = blank(dtype, rows, width, offset=y_offset, pitch=width + y_gap)
                 expected = judge(x.span, y.span, recipe.alignment)
-                check(ready, x, y, expected)
-                ran[expected] += 1
-    assert ran[Verdict.RECIPE] > 0
-    assert (ran[Verdict.MISALIGNED] > 0) is (recipe.alignment != ("any", "any"))
+                if expected is Verdict.MISALIGNED or takes(recipe, dtype, rows, width, Layout(offset, x_gap)):
+                    check(ready, x, y, expected)
+                    ran[offset, expected] += 1
+    met = {offset for offset, verdict in ran if verdict is Verdict.RECIPE}
+    assert met == set(range(9)) if recipe.alignment[0] in ("any", "packed") else 0 in met
+    assert any(verdict is Verdict.MISALIGNED for _, verdict in ran) is (recipe.alignment != ("any", "any"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -168,7 +167,7 @@ def test_very_many_rows_and_very_long_ones_are_right(
     kernels: Kernels, sm_count: int, dtype: str, rows: int, width: int
 ) -> None:
     x = random(dtype, rows, width, seed=1)
-    others = SPLITS if rows == 1 else tuple(row for row in FURTHER if widths_taken(row, (width,)))
+    others = (row for row in (*SPLITS, *FURTHER) if takes(row, dtype, rows, width))
     for recipe in (ORIGINAL, *others):
         check(prepared(kernels, recipe, dtype, rows, width, sm_count), x, blank(dtype, rows, width))
 
@@ -177,9 +176,11 @@ def test_every_recipe_counts_elements_past_32_bits(kernels: Kernels, sm_count: i
     """The last row of input and output starts more than 2^31 elements after the first, without as much work."""
     if cupy.cuda.runtime.memGetInfo()[0] < 64 * 2**30:
         pytest.skip("two tensors of 5 GiB and what checks them need 64 GiB of free device memory")
-    rows, pitch = 5, 2**29 + 8
-    for recipe in (row for row in SCANS if row.role not in (FLAT, TINY)):  # rows with gaps are none of its
-        width = whole_width(recipe)
+    gaps = Layout(x_gap=8)
+    for recipe in (row for row in SCANS if shapes(row, "float16", gaps)):
+        _, width = shapes(recipe, "float16", gaps)[-1]
+        rows = max(5, fewest_rows(recipe, "float16", width, gaps))
+        pitch = 2**31 // (rows - 1) // 8 * 8 + 8 + width % 8
         x, y = random("float16", rows, width, pitch=pitch), blank("float16", rows, width, pitch=pitch)
         check(prepared(kernels, recipe, "float16", rows, width, sm_count), x, y)
     del x, y

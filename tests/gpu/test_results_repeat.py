@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import rowsmith
-from kernels.recipes import SPLIT, Recipe
-from kernels.reductions import SHORT
+from kernels.recipes import Recipe
 from kernels.scans import COVER, FLAT, TINY
+from tests.gpu.geometries import fewest_rows, geometry_of, shapes_at, takes
 from tests.gpu.tensors import (
     DTYPES,
     ORIGINAL,
@@ -27,7 +27,6 @@ from tests.gpu.tensors import (
     prepared,
     random,
     run,
-    whole_width,
 )
 
 if TYPE_CHECKING:
@@ -37,9 +36,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 def test_runs_repeat_bit_for_bit(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    held = recipe.role in (SHORT, COVER, FLAT, TINY)
-    for rows, most in ((1, 131072), (33, 8192), (1000, 24576)):
-        width = whole_width(recipe) if held else most
+    wide = ((1, 131072), (33, 8192), (1000, 24576))
+    for rows, width in (*shapes_at(recipe, dtype, ()), *(shape for shape in wide if takes(recipe, dtype, *shape))):
         ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
         x, y, again = random(dtype, rows, width), blank(dtype, rows, width), blank(dtype, rows, width)
         run(ready, x, y)
@@ -57,15 +55,17 @@ def test_a_row_gives_the_same_bits_wherever_it_stands(kernels: Kernels, sm_count
 
     A run's depends on where a row lies in it, of a covered row on where it begins. Tiny rows leave no gaps.
     """
-    width = whole_width(recipe, 3)
-    x = random("float32", 300, width)
-    y = blank("float32", 300, width, pitch=width + 4)
-    run(prepared(kernels, recipe, "float32", 300, width, sm_count), x, y)
-    for row in (0, 1, 131, 132, 299):
-        alone, out = blank("float32", 1, width), blank("float32", 1, width)
-        alone.bits[...] = x.bits[row : row + 1]
-        run(prepared(kernels, recipe, "float32", 1, width, sm_count), alone, out)
-        assert bool(cupy.array_equal(out.bits, y.bits[row : row + 1]))
+    _, width = geometry_of(recipe, "float32")
+    fewest = fewest_rows(recipe, "float32", width)
+    rows = max(300, fewest + 45)
+    x = random("float32", rows, width)
+    y = blank("float32", rows, width, pitch=width + 4)
+    run(prepared(kernels, recipe, "float32", rows, width, sm_count), x, y)
+    for first in (0, 1, 131, 132, rows - 1):
+        others, out = blank("float32", fewest, width), blank("float32", fewest, width)
+        others.bits[...] = cupy.roll(x.bits, -first, axis=0)[:fewest]
+        run(prepared(kernels, recipe, "float32", fewest, width, sm_count), others, out)
+        assert bool(cupy.array_equal(out.bits, cupy.roll(y.bits, -first, axis=0)[:fewest]))
 
 
 def test_it_is_stated_which_recipes_are_bit_equal_to_the_original(
@@ -77,8 +77,7 @@ def test_it_is_stated_which_recipes_are_bit_equal_to_the_original(
         shares = {}
         for dtype in DTYPES:
             equal = total = 0
-            for rows, chunks in ((1, 16), (17, 3), (132, 2), (400, 1), (3000, 1)):
-                width = whole_width(recipe, max(chunks, 2 if recipe.role == SPLIT else 1))
+            for rows, width in (*shapes_at(recipe, dtype, (8192, 50_257), 17), *shapes_at(recipe, dtype, (), 400)):
                 x, y, other = random(dtype, rows, width), blank(dtype, rows, width), blank(dtype, rows, width)
                 run(prepared(kernels, recipe, dtype, rows, width, sm_count), x, y)
                 run(prepared(kernels, ORIGINAL, dtype, rows, width, sm_count), x, other)

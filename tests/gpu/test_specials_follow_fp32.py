@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import RECIPE, SPLIT, Recipe
+from kernels.recipes import Recipe
+from tests.gpu.geometries import Shape, shapes_at
 from tests.gpu.tensors import (
     DTYPES,
-    FURTHER,
     ORIGINAL,
     SCANS,
     Kernels,
@@ -24,13 +24,13 @@ from tests.gpu.tensors import (
     host_values,
     prepared,
     run,
-    whole_width,
-    widths_taken,
 )
 
 ANY_RECIPE = pytest.mark.parametrize("recipe", SCANS, ids=lambda row: row.id)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149}
+WIDTHS = (1, 2, 4, 24, 33, 64, 120, 200, 256, 300, 512, 513, 1000, 1024, 2305, 8192, 50257)
+ROWS = 11  # more than any test has of its own
 RNG = np.random.default_rng(20250101)
 
 
@@ -58,24 +58,24 @@ def exact(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str, values: A
     return host_values(got, dtype)
 
 
-def widths_of(recipe: Recipe) -> tuple[int, ...]:
-    if recipe is ORIGINAL:
-        return (1, 2, 33, 256, 300, 513, 1025, 2305, 8192)
-    if recipe.role == SPLIT:
-        return (whole_width(recipe), whole_width(recipe, 3) + 5)
-    if recipe.role != RECIPE:
-        return widths_taken(recipe, (1, 2, 4, 24, 33, 64, 120, 200, 256, 300, 512, 513, 1000, 1024, 2305, 8192, 50257))
-    return (recipe.threads * recipe.items, 3 * recipe.threads * recipe.items)
+def shapes_of(recipe: Recipe, dtype: str) -> tuple[Shape, ...]:
+    """Return shapes that a recipe takes; `again` fills their rows."""
+    return shapes_at(recipe, dtype, WIDTHS, ROWS)
+
+
+def again(values: Any, rows: int) -> Any:
+    """Return so many rows: the values, and again from their first row on."""
+    return values[np.arange(rows) % len(values)]
 
 
 @ANY_DTYPE
 @ANY_RECIPE
 def test_sums_of_whole_numbers_are_exact(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
     """The cast rounds to nearest even, and past 65504 FP16 is infinite."""
-    for width in widths_of(recipe):
-        exact(kernels, sm_count, recipe, dtype, RNG.integers(-8, 9, (5, width)))
-        exact(kernels, sm_count, recipe, dtype, -RNG.integers(1, 9, (5, width)))
-        out = exact(kernels, sm_count, recipe, dtype, np.full((2, width), 8.0))
+    for rows, width in shapes_of(recipe, dtype):
+        exact(kernels, sm_count, recipe, dtype, RNG.integers(-8, 9, (rows, width)))
+        exact(kernels, sm_count, recipe, dtype, -RNG.integers(1, 9, (rows, width)))
+        out = exact(kernels, sm_count, recipe, dtype, np.full((rows, width), 8.0))
         assert np.isinf(out[:, -1]).all() == (dtype == "float16" and 8 * width >= 65520)
 
 
@@ -84,22 +84,22 @@ def test_sums_of_whole_numbers_are_exact(kernels: Kernels, sm_count: int, recipe
 def test_subnormals_are_neither_flushed_nor_rounded(
     kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str
 ) -> None:
-    for width in widths_of(recipe):
-        out = exact(kernels, sm_count, recipe, dtype, RNG.integers(1, 20, (3, width)) * LEAST[dtype])
+    for rows, width in shapes_of(recipe, dtype):
+        out = exact(kernels, sm_count, recipe, dtype, RNG.integers(1, 20, (rows, width)) * LEAST[dtype])
         assert (out > 0).all()
-        exact(kernels, sm_count, recipe, dtype, RNG.integers(-20, 20, (3, width)) * LEAST[dtype])
+        exact(kernels, sm_count, recipe, dtype, RNG.integers(-20, 20, (rows, width)) * LEAST[dtype])
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @ANY_RECIPE
 def test_the_controls_1e20_and_1e_40(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    for width in widths_of(recipe):
+    for rows, width in shapes_of(recipe, dtype):
         values = np.zeros((4, width))
         values[0, width // 2] = 1e20
         values[1, 0], values[1, -1] = (1e20, -1e20) if width > 1 else (1e20, 1e20)
         values[2, :200] = 1e-40
         values[3, :200] = -1e-40
-        out = exact(kernels, sm_count, recipe, dtype, values)
+        out = exact(kernels, sm_count, recipe, dtype, again(values, rows))
         assert out[0, -1] == np.float32(host_values(host_bits(np.float32([1e20]), dtype), dtype)[0])
         assert out[2, -1] > 0 > out[3, -1]
 
@@ -107,8 +107,8 @@ def test_the_controls_1e20_and_1e_40(kernels: Kernels, sm_count: int, recipe: Re
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 @ANY_RECIPE
 def test_past_fp32_the_sum_is_infinite(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    for width in widths_of(recipe):
-        out = exact(kernels, sm_count, recipe, dtype, np.array([[3e38], [-3e38]]) * np.ones(width))
+    for rows, width in shapes_of(recipe, dtype):
+        out = exact(kernels, sm_count, recipe, dtype, again(np.array([[3e38], [-3e38]]) * np.ones(width), rows))
         assert np.isposinf(out[0, 1:]).all()
         assert np.isneginf(out[1, 1:]).all()
 
@@ -144,19 +144,18 @@ SPECIALS = (
 def test_nan_and_infinity_reach_what_follows_them_and_nothing_else(
     kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str
 ) -> None:
-    for width in widths_of(recipe):
-        exact(kernels, sm_count, recipe, dtype, np.stack([make(width) for make in SPECIALS]))
-    width = widths_of(recipe)[-1]
-    rows = RNG.integers(-4, 5, (64, width)).astype(np.float64)
-    rows[np.arange(64), RNG.integers(0, width, 64)] = np.nan
-    exact(kernels, sm_count, recipe, dtype, rows)
+    for rows, width in shapes_of(recipe, dtype):
+        exact(kernels, sm_count, recipe, dtype, again(np.stack([make(width) for make in SPECIALS]), rows))
+        values = RNG.integers(-4, 5, (rows, width)).astype(np.float64)
+        values[np.arange(rows), RNG.integers(0, width, rows)] = np.nan
+        exact(kernels, sm_count, recipe, dtype, values)
 
 
 @ANY_DTYPE
 @ANY_RECIPE
 def test_zeros_of_either_sign_sum_to_zero(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
-    for width in widths_of(recipe):
-        out = exact(kernels, sm_count, recipe, dtype, np.array([[0.0], [-0.0]]) * np.ones(width))
+    for rows, width in shapes_of(recipe, dtype):
+        out = exact(kernels, sm_count, recipe, dtype, again(np.array([[0.0], [-0.0]]) * np.ones(width), rows))
         assert (out == 0).all()
         assert not np.signbit(out[0]).any()
 
@@ -170,12 +169,11 @@ def test_rows_of_one_element_are_themselves(kernels: Kernels, sm_count: int, dty
 
 
 @ANY_DTYPE
-def test_no_row_leaks_into_another(kernels: Kernels, sm_count: int, dtype: str) -> None:
+@ANY_RECIPE
+def test_no_row_leaks_into_another(kernels: Kernels, sm_count: int, recipe: Recipe, dtype: str) -> None:
     """Several short rows share a CTA: a NaN or an infinity in one leaves its neighbours alone."""
-    for width in (1, 3, 8, 24, 31, 64, 100, 128, 256, 300, 513, 1000, 1024):
-        values = RNG.integers(-4, 5, (300, width)).astype(np.float64)
+    for rows, width in shapes_at(recipe, dtype, (1, 3, 8, 24, 31, 64, 100, 128, 256, 300, 513, 1000, 1024), 60):
+        values = RNG.integers(-4, 5, (rows, width)).astype(np.float64)
         values[::7, width // 2] = np.nan
         values[3::7, width // 3] = np.inf
-        for recipe in (ORIGINAL, *FURTHER):
-            if recipe is ORIGINAL or widths_taken(recipe, (width,)):
-                exact(kernels, sm_count, recipe, dtype, values)
+        exact(kernels, sm_count, recipe, dtype, values)
