@@ -17,9 +17,9 @@ from calibration.inputs import Guarded
 from calibration.joining import WHOLE, Want, join
 from calibration.planned import Planned
 from calibration.records import (
-    COPY,
     DRIFTED,
     FLOOR,
+    FLOORS,
     PEER,
     POLICY,
     RECIPE,
@@ -107,7 +107,7 @@ def _peers(bench: Bench, planned: Planned, used: Buffers) -> tuple[list[Entry], 
     failed: list[Measurement] = []
     found = {} if bench.peers is None else bench.peers(bench.session, planned, used)
     for name, capture in found.items():
-        kind = FLOOR if name == COPY else PEER
+        kind = FLOOR if name in FLOORS else PEER
         if isinstance(capture, str):
             failed.append(Measurement(name, kind, "failed_compile", message=capture))
         else:

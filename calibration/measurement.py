@@ -14,7 +14,9 @@ from calibration.stats import DRIFT, Timing, drift, judge_samples, jumps, same, 
 RECIPE, PEER, FLOOR, POLICY, PLAIN = "recipe", "peer", "floor", "policy", "plain"
 KINDS = (RECIPE, PEER, FLOOR, POLICY, PLAIN)
 # The names of what is no recipe: the automatic pick is named as its kind is.
-EAGER, COMPILED, COPY = "torch.eager", "torch.compile", "copy"
+EAGER, COMPILED, CUPY = "torch.eager", "torch.compile", "cupy"
+# What is no peer: the same bytes read and written, and CUB's scan of all elements as one row.
+FLOORS = COPY, CUB_SCAN = "copy", "cub.device_scan"
 MEASURED, UNSTABLE, DRIFTED, WRONG, TIMED_OUT = "measured", "unstable", "drifted", "wrong", "timed_out"
 FIRST_ROUND = 1
 

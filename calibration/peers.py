@@ -1,4 +1,4 @@
-"""What a user would run instead: torch eager, torch.compile and a copy of the same tensor, in the same rounds."""
+"""What a user would run instead: torch eager, torch.compile and CuPy, and a copy of the tensor, in the same rounds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from calibration.buffers import Buffers
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
+from calibration.peers_cupy import cupy_peers
 from calibration.plan import Planned
 from calibration.records import COMPILED, COPY, EAGER
 
@@ -95,7 +96,7 @@ class TorchPeers:
         peers[EAGER] = _capture(session, rotating(TORCH[planned.form], sources))
         compiled = self._compiled_for(planned, sources[0])
         peers[COMPILED] = compiled if isinstance(compiled, str) else _capture(session, rotating(compiled, sources))
-        return peers
+        return {**peers, **cupy_peers(session, planned, used)}
 
     def _compiled_for(self, planned: Planned, source: Any) -> Callable[[Any], Any] | str:
         if planned.key not in self._compiled:
