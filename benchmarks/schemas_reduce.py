@@ -1,7 +1,7 @@
 """Candidate schemas of row reductions, judged at geometries they were not fitted on.
 
 `python -m benchmarks.schemas_reduce PACKET` prints a table. Published schemas are in `features/`; these are not. Many
-change one thing of reduce/1, so that the table tells what mattered.
+change one thing of reduce/2, so that the table tells what mattered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from calibration.joining import current
 from calibration.packet import Contents, read
 from calibration.verify import target_of
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
-from features.schemas_reduce import REDUCE_1, is_far, row_pieces, stages, steps, traffic, turns
+from features.schemas_reduce import REDUCE_2, is_far, row_pieces, stages, steps, traffic, turns
 from kernels.recipes import ORIGINAL, Recipe
 from kernels.reductions import FLAT, SEVERAL, SHORT, SPLIT, STAGED
 
@@ -50,8 +50,8 @@ def combined(p: Point) -> Number:
 _COLUMNS = {
     feature.name: feature
     for feature in (
-        *REDUCE_1.roles[SPLIT],
-        *REDUCE_1.roles[STAGED],
+        *REDUCE_2.roles[SPLIT],
+        *REDUCE_2.roles[STAGED],
         Feature("waiting", "MiB/SM", "", "max(0, H P max(14336, q T f) - b R (N + 1) / S) / 2^20", waiting),
         Feature("batches", "batches", "", "H", lambda p: p.resident_batches),
         Feature("far_batch_steps", "steps", "", "F H P", lambda p: is_far(p) * p.resident_batches * steps(p)),
@@ -64,7 +64,7 @@ _COLUMNS = {
         Feature("latency", "steps", "", "P + log2 L", lambda p: steps(p) + stages(p)),
     )
 }
-_WAYS = tuple(feature.name for feature in REDUCE_1.roles[ORIGINAL])
+_WAYS = tuple(feature.name for feature in REDUCE_2.roles[ORIGINAL])
 _SPARE = ("waiting", "batches", "loads", "combined", "far_batch_steps")
 
 
@@ -73,7 +73,7 @@ def _without(*names: str) -> tuple[str, ...]:
 
 
 # The columns of every role but those with few of their own, which keep theirs: a first guess, what the first report's
-# fit used, the terms of scan/2, latency first, throughput first, all that was tried, and reduce/1 with one left out.
+# fit used, the terms of scan/2, latency first, throughput first, all that was tried, and reduce/2 with one left out.
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "guess": ("constant", "traffic", "batch_steps", "batches", "row_warps"),
     "programs": ("constant", "traffic", "programs", "batch_steps", "masked"),
@@ -94,9 +94,9 @@ def candidate(name: str) -> Schema:
     columns = tuple(_COLUMNS[column] for column in CANDIDATES[name])
     roles = {
         role: own if role in OWN_COLUMNS else (*columns, _COLUMNS["parts"]) if role == SPLIT else columns
-        for role, own in REDUCE_1.roles.items()
+        for role, own in REDUCE_2.roles.items()
     }
-    return Schema(name, REDUCE_1.family, roles, REDUCE_1.needs_capacity)
+    return Schema(name, REDUCE_2.family, roles, REDUCE_2.needs_capacity)
 
 
 @frozen(eq=False)
@@ -113,13 +113,13 @@ def _by_template(recipe: Recipe) -> str:
 
 
 def _one_of_bank_turns() -> Schema:
-    plain = {**REDUCE_1.roles, STAGED: tuple(f for f in REDUCE_1.roles[STAGED] if f.name != "bank_turns")}
-    return Schema("no bank_turns", REDUCE_1.family, plain, REDUCE_1.needs_capacity)
+    plain = {**REDUCE_2.roles, STAGED: tuple(f for f in REDUCE_2.roles[STAGED] if f.name != "bank_turns")}
+    return Schema("no bank_turns", REDUCE_2.family, plain, REDUCE_2.needs_capacity)
 
 
 VARIANTS = (
-    Variant(REDUCE_1),
-    Variant(evolve(REDUCE_1, id="shared lines"), _by_template),
+    Variant(REDUCE_2),
+    Variant(evolve(REDUCE_2, id="shared lines"), _by_template),
     Variant(_one_of_bank_turns()),
     *(Variant(candidate(name)) for name in CANDIDATES),
 )

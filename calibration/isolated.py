@@ -111,11 +111,10 @@ class Standing:
 
 
 def isolated(records: Iterable[Geometry]) -> tuple[Isolated, ...]:
-    """Return every pair of the table of which the records hold a recipe, in the table's order."""
+    """Return every pair of the table that is of a form of the records, in the table's order."""
     records = tuple(records)
-    held = {name for record in records for name in record.by_name}
-    found = (_isolated(records, pair) for pair in pairs(RECIPES) if {pair.of, pair.against} & held)
-    return tuple(found)
+    forms = {record.form for record in records}
+    return tuple(_isolated(records, pair) for pair in pairs(RECIPES) if pair.form in forms)
 
 
 def measured(records: Iterable[Geometry]) -> bool:

@@ -40,5 +40,4 @@ def load_all(
 
 
 def _recipes(plan: Plan) -> tuple[Recipe, ...]:
-    forms = {planned.form for planned in (*plan.training, *plan.validation)}
-    return tuple(recipe for recipe in RECIPES if recipe.form in forms)
+    return tuple(recipe for recipe in RECIPES if recipe.form in plan.forms)

@@ -77,7 +77,7 @@ def maps(packet: Packet) -> dict[str, str]:
     contents = packet.contents
     if contents.profile is None or contents.validation is None:
         raise CalibrationError("the packet holds no validated profile; finish the calibration first")
-    forms = sorted({planned.form for planned in contents.plan.training})
+    forms = sorted(contents.plan.forms)
     return {
         file_name(packet.name, form, kind): drawn(contents, form) for form in forms for kind, drawn in KINDS.items()
     }
@@ -198,7 +198,7 @@ def _regret_colour(regret: float | None) -> str:
 
 def _programs(contents: Contents, form: str) -> dict[str, Program]:
     """Return the program of each dtype that the plan measures."""
-    return {planned.dtype: planned.program for planned in contents.plan.training if planned.form == form}
+    return {planned.dtype: planned.program for planned in contents.plan.points if planned.form == form}
 
 
 def _catalogue(contents: Contents) -> Catalogue:

@@ -155,7 +155,7 @@ def _by_program(contents: Contents) -> list[Mapping[str, Any]]:
 
 
 def _maps(packet: Packet) -> str:
-    forms = sorted({planned.form for planned in packet.contents.plan.training})
+    forms = sorted(packet.contents.plan.forms)
     images = [f"![{form}, {kind}]({file_name(packet.name, form, kind)})" for form in forms for kind in KINDS]
     return "\n\n".join(("Drawn by `rowsmith map`: what the profile picks, and the regret that was measured.", *images))
 

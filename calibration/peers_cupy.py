@@ -9,13 +9,15 @@ from typing import Any
 from attrs import evolve
 
 from calibration.buffers import Buffers
+from calibration.errors import CalibrationError
 from calibration.gpu import Graph, Session
 from calibration.plan import Planned
 from calibration.records import CUB_SCAN, CUPY
 
 _WARM_CALLS = 3
 _PREFIX = "prefix.sum"
-# CuPy's function for programs of a form; `axis=1` and `out` are those of each.
+# CuPy's function for programs of a form; `axis=1` and `out` are those of each. Its `nanmax` and `nanmin` look at
+# results on the host, so no graph can hold them.
 _NAMES = {
     _PREFIX: "cumsum",
     "reduce.sum": "sum",
@@ -23,8 +25,6 @@ _NAMES = {
     "reduce.min": "amin",
     "map.divide_by_count.reduce.sum": "mean",
     "reduce.sum.suppress": "nansum",
-    "reduce.max.suppress": "nanmax",
-    "reduce.min.suppress": "nanmin",
     "map.divide_by_count.reduce.sum.suppress": "nanmean",
 }
 
@@ -65,7 +65,12 @@ def _scan(session: Session, sources: Sequence[Any]) -> Callable[[int], Graph]:
     from cupy.cuda import cub
 
     turns = cycle([session.cupy.zeros(source.size, source.dtype) for source in sources])
-    return _capture(session, lambda: cub.cub_scan(next(turns), cub.CUPY_CUB_CUMSUM))
+
+    def call() -> None:
+        if cub.cub_scan(next(turns), cub.CUPY_CUB_CUMSUM) is None:
+            raise CalibrationError("CUB has no scan of this array")
+
+    return _capture(session, call)
 
 
 def _capture(session: Session, call: Callable[[], Any]) -> Callable[[int], Graph]:

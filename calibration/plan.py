@@ -15,10 +15,10 @@ from calibration.rotation import judge_regime
 from calibration.strata import GRIDS, Grid
 from calibration.wide import wide
 from features.program import program_of
-from features.proof import form_of, recipes_for
+from features.proof import form_of
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
-from kernels.recipes import family_of
+from kernels.recipes import family_of, is_fitted_on
 from kernels.target import Target
 
 __all__ = ["INVENTORY", "Plan", "Planned", "draw_plan", "plan_from_json"]
@@ -53,6 +53,16 @@ class Plan:
     validation: tuple[Planned, ...]
     inventory: str = DOCUMENTED
     inventory_seed: int | None = None
+
+    @property
+    def points(self) -> tuple[Planned, ...]:
+        """Every geometry, those to fit on first."""
+        return (*self.training, *self.validation)
+
+    @property
+    def forms(self) -> frozenset[str]:
+        """The forms of the programs that are measured, whether they are fitted on or judged alone."""
+        return frozenset(planned.form for planned in self.points)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as it is stored; inventory and its seed only where they are not the usual ones."""
@@ -145,12 +155,11 @@ def draw_plan(
 
 
 def _fitted(ops: Sequence[str], dtype: str) -> list[str]:
-    """Return the programs of a family that it is fitted on: those with the most recipes, experiments not counted.
+    """Return the programs of a family that it is fitted on: those that tell of all its recipes, or all if none does.
 
     What a kernel costs hardly depends on what it combines by, and a program with few recipes tells little of others.
     """
-    recipes = {op: sum(not row.experimental for row in recipes_for(program_of(op, dtype))) for op in ops}
-    return [op for op in ops if recipes[op] == max(recipes.values())]
+    return [op for op in ops if is_fitted_on(form_of(program_of(op, dtype)))] or list(ops)
 
 
 def _grid(family: str, inventory_name: str) -> Grid:

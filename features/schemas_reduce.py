@@ -1,4 +1,4 @@
-"""The feature schemas of row reductions: what a launch moves, waits for, starts, masks and combines.
+"""The feature schemas of row reductions: what a launch moves, starts, masks and combines.
 
 R rows of N elements of b bytes, S SMs, A the queried capacity, w = 32; L lanes of each of p CTAs take a row, B rows a
 CTA of T threads, f pieces of q bytes a lane at a step. Lanes are powers of two. docs/decisions/0012 has the columns
@@ -152,10 +152,18 @@ _OF_STAGES = (
 _ROLES = {
     **dict.fromkeys((ORIGINAL, "aligned", "rows4", "rows2", "rows1", "rows1t128"), _WAYS),
     **dict.fromkeys((f"lean{lanes}" for lanes in (8, 32, 64, 128, 256, 512, 1024)), _WAYS),
-    **dict.fromkeys((f"lanes{held}" for held in ("1x4", "1x8", "8x4", "32x4", "32x8", "128x8", "256x16")), _WAYS),
     **dict.fromkeys((SHORT, SUBGROUP, SCALAR, CHUNK), _WAYS),
     **dict.fromkeys((SEVERAL, FLAT), _OF_SPANS),
     STAGED: _OF_STAGES,
     SPLIT: (*_WAYS, _PARTS),
 }
-REDUCE_1 = Schema(id="reduce/1", family="reduce", roles=_ROLES, needs_capacity=frozenset(_ROLES))
+# Rows held by lanes were one role when reduce/1 was made, which no recipe has any more.
+_ONE_LINE = {**_ROLES, "held": _WAYS}
+REDUCE_1 = Schema(id="reduce/1", family="reduce", roles=_ONE_LINE, needs_capacity=frozenset(_ONE_LINE))
+
+# reduce/2 has a line of coefficients for each number of lanes that hold a row.
+_BY_LANES = {
+    **_ROLES,
+    **dict.fromkeys((f"lanes{held}" for held in ("1x4", "1x8", "8x4", "32x4", "32x8", "128x8", "256x16")), _WAYS),
+}
+REDUCE_2 = Schema(id="reduce/2", family="reduce", roles=_BY_LANES, needs_capacity=frozenset(_BY_LANES))

@@ -127,14 +127,21 @@ SCAN_4 = Schema(
     needs_capacity=frozenset({ORIGINAL, RECIPE, ANY, SHORT, FLAT}),
 )
 
-# scan/5 is scan/4 with a line of coefficients of its own for rows of one or two warps, and with columns for rows that
-# lanes cover and for rows of which a thread takes eight (docs/decisions/0012). Where lanes take several rows at once,
-# the f chunks of a thread are those of all of them, so the columns of `short` hold as they are. Narrow forms take one
-# chunk a step, so chunks tell no more than steps.
-_NARROW_COLUMNS = tuple(feature for feature in STEP_COLUMNS if feature.name != "batch_chunks")
+# scan/5 is scan/4 with columns for rows that lanes cover and for rows of which a thread takes eight. Where lanes take
+# several rows at once, the f chunks of a thread are those of all of them, so the columns of `short` hold as they are.
 SCAN_5 = Schema(
     id="scan/5",
     family="prefix.sum",
-    roles={**SCAN_4.roles, NARROW: _NARROW_COLUMNS, COVER: COVER_COLUMNS, TINY: TINY_COLUMNS},
-    needs_capacity=SCAN_4.needs_capacity | {NARROW, COVER, TINY},
+    roles={**SCAN_4.roles, COVER: COVER_COLUMNS, TINY: TINY_COLUMNS},
+    needs_capacity=SCAN_4.needs_capacity | {COVER, TINY},
+)
+
+# scan/6 has a line of coefficients for rows of one or two warps by themselves (docs/decisions/0012). They take one
+# chunk a step, so chunks tell no more than steps.
+_NARROW_COLUMNS = tuple(feature for feature in STEP_COLUMNS if feature.name != "batch_chunks")
+SCAN_6 = Schema(
+    id="scan/6",
+    family="prefix.sum",
+    roles={**SCAN_5.roles, NARROW: _NARROW_COLUMNS},
+    needs_capacity=SCAN_5.needs_capacity | {NARROW},
 )

@@ -345,6 +345,11 @@ def family_of(form: str) -> str:
     return next((row.family for row in recipes_of(form)), form)
 
 
+def is_fitted_on(form: str) -> bool:
+    """Tell whether a family is fitted on programs of a form: all but those with a part of its recipes."""
+    return form not in REDUCTIONS or REDUCTIONS[form].variety >= reductions.ALL
+
+
 def original_of(form: str) -> Recipe:
     """Return the original of a form, or raise `KernelError`."""
     rows = recipes_of(form)

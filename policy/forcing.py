@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from attrs import evolve
 
 from features.errors import Refused, show
@@ -9,13 +11,17 @@ from kernels.recipes import ORIGINAL
 from policy.errors import RequestError
 from policy.selection import Candidate, Decision
 
+_NEAREST = 6  # of the recipes' names; a program may have forty
+
 
 def force(seen: tuple[Candidate, ...], policy: Decision, forced: str) -> Decision:
     """Return the decision for the recipe that the request named, or raise `RequestError`."""
     named = next((c for c in seen if c.recipe.id == forced), None)
     if named is None:
-        known = ", ".join(c.recipe.id for c in seen)
-        raise RequestError(f"recipe {show(forced)} is none of this program's; use one of {known}")
+        ids = [c.recipe.id for c in seen]
+        near = get_close_matches(forced.lower(), ids, _NEAREST, cutoff=0.0)
+        more = f", or one of {len(ids) - len(near)} more" if len(near) < len(ids) else ""
+        raise RequestError(f"recipe {show(forced)} is none of this program's; use one of {', '.join(near)}{more}")
     if isinstance(named.proof, Refused):
         raise RequestError(f"recipe {forced} is not legal here: {named.proof.fact}")
     if named.excluded is not None and not named.clean and named.recipe.role != ORIGINAL:

@@ -17,7 +17,7 @@ from attrs import evolve
 from features.program import scan
 from features.schema import MIB, point
 from features.schemas import SCHEMAS
-from features.schemas_scan_any import SCAN_4, SCAN_5
+from features.schemas_scan_any import SCAN_4, SCAN_5, SCAN_6
 from features.workload import workload
 from features.workloads import workloads
 from kernels.recipes import recipe
@@ -80,13 +80,18 @@ def test_many_workloads_have_the_vectors_of_each(recipe_id: str) -> None:
     assert columns.T.tolist() == [list(values) for values in alone]
 
 
-def test_it_is_scan_4_and_three_roles() -> None:
+def test_it_is_scan_4_and_two_roles() -> None:
     assert {role: SCAN_5.roles[role] for role in SCAN_4.roles} == SCAN_4.roles
-    assert set(SCAN_5.roles) == {*SCAN_4.roles, NARROW, COVER, TINY}
-    assert SCAN_5.roles[NARROW] == tuple(f for f in SCAN_5.roles[ANY] if f.name != "batch_chunks")
-    assert set(SCAN_5.needs_capacity) == {*SCAN_4.needs_capacity, NARROW, COVER, TINY}
+    assert set(SCAN_5.roles) == {*SCAN_4.roles, COVER, TINY}
+    assert set(SCAN_5.needs_capacity) == {*SCAN_4.needs_capacity, COVER, TINY}
     held = [feature.name for feature in SCAN_5.roles[SHORT]]
     assert [feature.name for feature in SCAN_5.roles[COVER]] == [name for name in held if name != "busiest_loads"]
+
+
+def test_scan_6_is_scan_5_and_a_line_for_narrow_forms() -> None:
+    assert {role: SCAN_6.roles[role] for role in SCAN_5.roles} == SCAN_5.roles
+    assert set(SCAN_6.roles) - set(SCAN_5.roles) == SCAN_6.needs_capacity - SCAN_5.needs_capacity == {NARROW}
+    assert SCAN_6.roles[NARROW] == tuple(f for f in SCAN_6.roles[ANY] if f.name != "batch_chunks")
 
 
 def named(recipe_id: str, shape: tuple[int, int]) -> dict[str, float]:
@@ -128,6 +133,10 @@ PUBLISHED = {
     "scan/2": "f1c6247ee8a533eb4107bf1e00b06b312460a4909c2c908ad022e2677749ff6f",
     "scan/3": "786dbd42b9fecaac86fc4134f3300c523a7c268663dae5906bbcc4d695b5f085",
     "scan/4": "14e8f426b5bc287128804b96d27f3433c44f3d588d527cedc1558288d814d44b",
+    "scan/5": "45de2f627bae809e162f64f5f64ecaad0d9717f672f7007ec869486327927828",
+    "scan/6": "e8e66ee259692edbb0ae1bfa7d366d3ff19c477594c3686656e3fb58a1a0a9ab",
+    "reduce/1": "371f5402c9fde285032571ea200901de56b031f6741f32e3e3478d3a19c8c7c6",
+    "reduce/2": "36a0ded683582b7967c9e9ade3e931c3d38759ef332fa7d13bde491941c0e1d3",
 }
 
 

@@ -1,4 +1,4 @@
-"""The vectors of schema reduce/1, each worked out by hand from the published formulas.
+"""The vectors of schema reduce/2, each worked out by hand from the published formulas.
 
 J = ceil(ceil(b N / q) / (p L)) pieces of a row a lane, V = ceil(min(B, R) L / T) rows one after the other,
 P = V ceil(J / f) steps, C = ceil(R / B) p CTAs, H = ceil(C / (S A)); traffic is b R (N + 1) / (S 2^20).
@@ -16,14 +16,14 @@ from benchmarks.schemas_reduce import CANDIDATES, candidate
 from features.program import program_of
 from features.schema import Schema, point
 from features.schemas import SCHEMAS, schemas_of
-from features.schemas_reduce import REDUCE_1
+from features.schemas_reduce import REDUCE_1, REDUCE_2
 from features.workload import workload
 from features.workloads import workloads
 from kernels.recipes import recipe, recipes_of
 from tests.made import H200
 
 MIB, KIB = 2**20, 2**10
-TABLES = [REDUCE_1, *map(candidate, CANDIDATES)]
+TABLES = [REDUCE_2, *map(candidate, CANDIDATES)]
 
 # (recipe, rows, width, dtype, S, A), then f, H, P, C, pieces of a lane, bytes that steps cover, stages, and what else.
 VECTORS: dict[str, tuple[tuple[str, int, int, str, int, int], dict[str, Any]]] = {
@@ -111,7 +111,7 @@ def test_vectors_are_those_of_the_published_formulas(
     piece = size if "e1" in name or "lanes" in name else 16
     taken = known["H"] * known.get("pieces", 0) * piece
     work = workload(name.split(".")[0], (rows, width), dtype)
-    vector = REDUCE_1.vector(row.role, point(work, row, capacity, target))
+    vector = REDUCE_2.vector(row.role, point(work, row, capacity, target))
     expected = {
         "constant": 1,
         "traffic": moved / (sms * MIB),
@@ -125,7 +125,7 @@ def test_vectors_are_those_of_the_published_formulas(
         "bank_turns": known.get("turns", 0) / sms,
         "parts": known.get("parts"),
     }
-    names = [feature.name for feature in REDUCE_1.roles[row.role]]
+    names = [feature.name for feature in REDUCE_2.roles[row.role]]
     assert dict(zip(names, vector, strict=True)) == pytest.approx({n: expected[n] for n in names}, rel=1e-15)
 
 
@@ -152,14 +152,17 @@ def test_more_rows_never_cost_less_in_a_column() -> None:
         if row.role == "split":
             continue  # more rows are split into fewer parts
         at = [point(workload("max", (rows, 3000), "float32"), row, 5, H200) for rows in (3, 40, 700, 12_000)]
-        names = [feature.name for feature in REDUCE_1.roles[row.role]]
-        vectors = [dict(zip(names, REDUCE_1.vector(row.role, p), strict=True)) for p in at]
+        names = [feature.name for feature in REDUCE_2.roles[row.role]]
+        vectors = [dict(zip(names, REDUCE_2.vector(row.role, p), strict=True)) for p in at]
         for name in set(vectors[0]) - {"masked"}:
             values = [vector[name] for vector in vectors]
             assert values == sorted(values), (row.id, name)
 
 
 def test_the_schema_is_published_for_the_family() -> None:
-    assert schemas_of("reduce") == (REDUCE_1,)
-    assert SCHEMAS["reduce/1"].describe()["form"] == "reduce"
+    """reduce/1 had one line for all rows that lanes hold."""
+    assert schemas_of("reduce") == (REDUCE_1, REDUCE_2)
+    assert set(REDUCE_1.roles) - set(REDUCE_2.roles) == {"held"}
+    assert all(role.startswith("lanes") for role in set(REDUCE_2.roles) - set(REDUCE_1.roles))
+    assert SCHEMAS["reduce/2"].describe()["form"] == "reduce"
     assert len(CANDIDATES) >= 4
