@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibration.errors import RecordError
-from calibration.records import COMPILED, COPY, MEASURED, PEER, POLICY, Geometry, Pair
+from calibration.records import COMPILED, COPY, CUB_SCAN, MEASURED, PEER, POLICY, Geometry, Pair
 from calibration.stats import Timing, improves, regresses, same
 from calibration.traffic import footprint_bytes
 from kernels.dtypes import storage
@@ -22,7 +22,8 @@ def outcome(
 
     `automatic_us` is the pick through the real dispatch path, `forced_us` the same recipe measured by name; `agrees`
     tells whether the two overlap. A record that did not end as measured is listed and has no ratio. `with_peers` adds
-    the best peer, the traffic and its rate over a copy's, which earlier documents do not hold.
+    the best peer, the traffic and its rate over a copy's, which earlier documents do not hold. Where CUB's scan of as
+    many elements was timed, the ratio to it is there too.
 
     Raises
     ------
@@ -55,6 +56,7 @@ def outcome(
         "proved": any(c["proved"] and c["role"] != ORIGINAL for c in facts["candidates"]),
         **_figures(record, found.picked or "", pairs),
         **(_beside_peers(record, pairs) if with_peers else {}),
+        **({OVER_CUB_SCAN: pairs[OVER_CUB_SCAN].ratio} if OVER_CUB_SCAN in pairs else {}),
         **({"across_rounds": across} if across else {}),
     }
 
@@ -69,6 +71,7 @@ def _pairs(record: Geometry, picked: str) -> dict[str, Pair]:
         "picked_over_compile": (POLICY, COMPILED),
         "picked_over_copy": (POLICY, COPY),
         "picked_over_best_peer": (POLICY, _best_peer(record) or ""),
+        **({OVER_CUB_SCAN: (POLICY, CUB_SCAN)} if CUB_SCAN in record.by_name else {}),
     }
     if record.status != MEASURED:
         return dict.fromkeys((*compared, "regret"), NOTHING)
@@ -106,6 +109,7 @@ def _figures(record: Geometry, picked: str, pairs: Mapping[str, Pair]) -> dict[s
     }
 
 
+OVER_CUB_SCAN = "picked_over_cub_scan"
 _RATIOS = ("picked_over_original", "original_over_compile", "picked_over_compile", "picked_over_copy")
 
 

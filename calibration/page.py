@@ -17,7 +17,7 @@ from calibration.packet import Contents, Packet
 from calibration.records import MEASURED, PLAIN, POLICY, Geometry
 from calibration.report import show, table
 from calibration.stats import NOISE, quantile
-from calibration.tables import by_program, recipes, schemas
+from calibration.tables import by_program, cub_scans, recipes, schemas
 
 _OUTCOME = (
     ("picked", "picked"),
@@ -73,6 +73,7 @@ def page(packet: Packet) -> str:
         table(contents.validation),
         "## By program and dtype",
         by_program(_by_program(contents)),
+        *_beside_cub(contents.validation["outcomes"]),
         "## Maps",
         _maps(packet),
         "## Recipes",
@@ -89,6 +90,11 @@ def page(packet: Packet) -> str:
         _outcomes(contents.validation["outcomes"]),
     )
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _beside_cub(outcomes: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    told = cub_scans(outcomes)
+    return ("## Beside CUB's device scan of as many elements", told) if told else ()
 
 
 def _environment(where: Mapping[str, Any]) -> str:

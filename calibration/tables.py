@@ -9,6 +9,7 @@ from attrs import frozen
 
 from calibration.breakdown import ALL, BEHIND_PEER, LARGE_BYTES, UNDECIDED
 from calibration.contest import Fared
+from calibration.outcome import OVER_CUB_SCAN
 from calibration.report import show
 from calibration.stats import REGRESSION
 
@@ -172,6 +173,18 @@ def _behind(figures: Iterable[Figures]) -> str:
         for o in sorted(part["peers"]["behind"], key=lambda o: -o["picked_over_best_peer"])
     ]
     return "\n".join(listed) or f"No pick is above {BEHIND_PEER} of the best peer."
+
+
+def cub_scans(outcomes: Iterable[Figures]) -> str:
+    """Return how long picks took beside CUB's device scan of as many elements, few rows first; nothing without any."""
+    timed = [o for o in outcomes if o.get(OVER_CUB_SCAN) is not None]
+    if not timed:
+        return ""
+    lines = ["| dtype | shape | run | picked | over CUB's device scan |", "|---|---|---|---|---:|"]
+    for o in sorted(timed, key=lambda o: (o["rows"], -o["width"], o["dtype"], o["run"])):
+        shape = f"{o['rows']} x {o['width']}"
+        lines.append(f"| {o['dtype']} | {shape} | {o['run']} | {o['picked']} | {show(o[OVER_CUB_SCAN])} |")
+    return "\n".join(lines)
 
 
 def _where(part: Figures) -> str:

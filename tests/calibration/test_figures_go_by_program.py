@@ -15,9 +15,9 @@ from calibration.errors import RecordError
 from calibration.judge import FIRST_SCHEMA, VALIDATION_SCHEMA, judge
 from calibration.packet import pack, read
 from calibration.page import page
-from calibration.records import Geometry, is_ambiguous, original_drift
+from calibration.records import CUB_SCAN, FLOOR, POLICY, Geometry, Measurement, is_ambiguous, original_drift
 from calibration.stats import quantile
-from calibration.tables import BY_PROGRAM, recipes
+from calibration.tables import BY_PROGRAM, cub_scans, recipes
 from calibration.traffic import footprint_bytes
 from kernels.identity import digest
 from kernels.recipes import RECIPES, original_of
@@ -193,3 +193,19 @@ def test_the_page_lists_every_schema_that_was_tried_and_which_is_in_force() -> N
             line = next(line for line in text.splitlines() if f"| {fit['feature_schema']} | {row['sharing']} |" in line)
             used = row["sharing"] == fit["dtype_sharing"]
             assert line.endswith("| in force |") == (used and fit["feature_schema"] in in_force)
+
+
+def test_a_pick_is_told_beside_cubs_scan_where_that_was_timed() -> None:
+    """And nowhere else, so that documents from before there was one stay what they are."""
+    record = next(r for r in CONTENTS.validation_records if POLICY in r.by_name)
+    policy = record.by_name[POLICY]
+    beside = Measurement(CUB_SCAN, FLOOR, policy.status, launches=policy.launches, samples_ns=policy.samples_ns)
+    records = [
+        evolve(r, measurements=(*r.measurements, beside)) if r is record else r for r in CONTENTS.validation_records
+    ]
+    outcomes = rejudged(records)["outcomes"]
+    (told,) = (o for o in outcomes if "picked_over_cub_scan" in o)
+    assert told["picked_over_cub_scan"] == 1
+    assert f"| {record.rows} x {record.width} | {record.run} | {told['picked']} |" in cub_scans(outcomes)
+    assert cub_scans(OUTCOMES) == ""
+    assert "CUB's device scan" not in page(read(pack("planted", CONTENTS)))
