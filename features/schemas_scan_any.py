@@ -18,7 +18,7 @@ from features.schemas_scan_short import COVER_COLUMNS, HELD_COLUMNS, TINY_COLUMN
 from kernels.guard import VECTOR_BYTES
 from kernels.recipes import ORIGINAL, RECIPE, SPLIT
 from kernels.reductions import SHORT
-from kernels.scans import ANY, COVER, FLAT, NARROW, TINY
+from kernels.scans import ANY, BROAD, COVER, FLAT, NARROW, TINY
 
 # scan/4 prices rows of any width, taken in steps or held whole. Its bounds and columns are of the training cohort of an
 # H200 of 2026-11-30, 672 geometries; docs/decisions/0011 has the figures of the columns that were tried.
@@ -136,12 +136,12 @@ SCAN_5 = Schema(
     needs_capacity=SCAN_4.needs_capacity | {COVER, TINY},
 )
 
-# scan/6 has a line of coefficients for rows of one or two warps by themselves (docs/decisions/0012). They take one
-# chunk a step, so chunks tell no more than steps.
+# scan/6 has lines of coefficients of their own for rows of one or two warps and of sixteen (docs/decisions/0012). One
+# or two warps take one chunk a step, so chunks tell no more than steps.
 _NARROW_COLUMNS = tuple(feature for feature in STEP_COLUMNS if feature.name != "batch_chunks")
 SCAN_6 = Schema(
     id="scan/6",
     family="prefix.sum",
-    roles={**SCAN_5.roles, NARROW: _NARROW_COLUMNS},
-    needs_capacity=SCAN_5.needs_capacity | {NARROW},
+    roles={**SCAN_5.roles, NARROW: _NARROW_COLUMNS, BROAD: STEP_COLUMNS},
+    needs_capacity=SCAN_5.needs_capacity | {NARROW, BROAD},
 )

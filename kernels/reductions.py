@@ -246,9 +246,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _lean(64, 4, 8, MAIN),
     _lean(128, 1, 8),
     _lean(256, 1, 8, MAIN),
-    _lean(512, 1, 4),
     _lean(1024, 1, 4),
-    _short(2),
     _short(4),
     _short(8, MAIN),
     _held(1, 4, FEW),
@@ -262,7 +260,6 @@ ARRANGEMENTS: tuple[Arrangement, ...] = (
     _several(2, 2, 4),
     _several(4, 2, 4),
     _staged(64),
-    _staged(256),
     Arrangement(
         "flat",
         FLAT,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Number = Any  # an int, or a NumPy array of them
 
-ANY, NARROW, FLAT, COVER, TINY = "any", "narrow", "flat", "cover", "tiny"
+ANY, NARROW, BROAD, FLAT, COVER, TINY = "any", "narrow", "broad", "flat", "cover", "tiny"
 # A run or a covered row that begins past a 16-byte boundary is cut there: up to this many elements before are masked.
 BEFORE_RUN = 7
 # A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most. The
@@ -36,6 +36,9 @@ _HELD = {
     "vector": (SHORT, "vectors", ("row_in_lanes", "aligned_rows"), _ROWS_ALIGNED),
     "cover": (COVER, "cover", ("row_in_cover",), _ANYWHERE),
 }
+# Lines of coefficients of their own, for what common ones price worst: one or two warps a row meet thousands of rows at
+# once, in small pieces, and 16 are most of what an SM holds.
+_STEPPED = {1: NARROW, 2: NARROW, 16: BROAD}
 
 
 @frozen
@@ -58,8 +61,7 @@ class Way:
 def _any(name: str, threads: int, warps: int, phases: int = 1) -> Way:
     return Way(
         name,
-        # One or two warps a row meet thousands of rows at once, in small pieces: what common coefficients price worst.
-        NARROW if warps <= 2 else ANY,
+        _STEPPED.get(warps, ANY),
         "scan_any.cu",
         threads,
         threads // (32 * warps),
@@ -128,8 +130,6 @@ WAYS: tuple[Way, ...] = (
     _held("vector", 128, 8),
     _held("vector", 8, 8, rows_each=4),
     _held("vector", 16, 8, rows_each=2),
-    _held("vector", 16, 8, rows_each=4),
-    _held("cover", 8, 8),
     _held("cover", 32, 8),
     _held("cover", 32, 8, phases=2),
     _held("cover", 32, 8, phases=4),

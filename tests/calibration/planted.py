@@ -28,7 +28,7 @@ from kernels.identity import digest
 from kernels.receipt import Receipt
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
 from kernels.reductions import SHORT
-from kernels.scans import ANY, COVER, FLAT, NARROW, TINY
+from kernels.scans import ANY, BROAD, COVER, FLAT, NARROW, TINY
 from kernels.source import identity
 from policy.profile import Profile, profile_from_document
 from policy.select import recorded, select
@@ -79,6 +79,7 @@ PLANTED: dict[str, dict[str, float]] = {
         "batch_steps": 0.13,
         "warps_issued": 0.023,
     },
+    BROAD: {**_WHOLE_ROWS, "constant": 1.7, "batches": 2.1, "batch_steps": 0.11, "warps_issued": 0.021},
     SHORT: _HELD,
     FLAT: {**_HELD, "batches": 0.4},
     COVER: {**_HELD, "batches": 0.3, "busiest_elements": 0.004},

@@ -23,7 +23,7 @@ from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
 from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, family_of
-from kernels.scans import ANY, NARROW
+from kernels.scans import ANY, BROAD, NARROW
 from tests.made import H200, made_receipt
 
 GIB = 2**30
@@ -87,7 +87,11 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
 FEW = 6  # judged geometries of a role and dtype, of which one outside would be a sixth
 LEAST_INSIDE = {
     **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "scan/5", "scan/6", "reduce/1", "reduce/2")},
-    **{(schema, role): 0.9 for schema in ("scan/4", "scan/5", "scan/6") for role in (ORIGINAL, RECIPE, ANY, NARROW)},
+    **{
+        (schema, role): 0.9
+        for schema in ("scan/4", "scan/5", "scan/6")
+        for role in (ORIGINAL, RECIPE, ANY, NARROW, BROAD)
+    },
     **{(schema, role): 0.75 for schema in ("reduce/1", "reduce/2") for role in REDUCE_2.roles if role != ORIGINAL},
 }
 Columns = dict[tuple[str, str, str], list[tuple[float, ...]]]

@@ -103,7 +103,7 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
     ("op", "shape", "recipe_id", "code", "fact"),
     [
         ("sum", (9, 1025), "sum.rows4", "not_more_programs", "takes 4 rows a program at width 1025, no more than 4"),
-        ("sum", (9, 33), "sum.short2", "width_too_large", "width 33 is more than 32 (2 x 8 elements for each of 2"),
+        ("sum", (9, 65), "sum.short4", "width_too_large", "width 65 is more than 64 (2 x 8 elements for each of 4"),
         ("max", (9, 129), "max.short8", "width_too_large", "width 129 is more than 128"),
         ("sum", (9, 9), "sum.flat", "width_too_large", "width 9 is more than 8, and a thread takes 8 whole rows"),
         ("sum", (2**31, 8), "sum.lean8", "index_overflow", "2147483648 rows are more than 2147483647"),
@@ -121,7 +121,7 @@ def test_regrouped_rows_record_both_grids_masks_and_spans() -> None:
         ("sum", (2**31, 8), "sum.lanes8x4", "index_overflow", "2147483648 rows are more than 2147483647"),
         ("max", (2047, 32), "max.several2x2", "too_few_rows", "2047 rows are fewer than 2048 (4 CTAs of 512 rows)"),
         ("sum", (9000, 40), "sum.several2x2", "width_too_large", "width 40 is more than the 32 elements that 2 lanes"),
-        ("sum", (9, 33), "sum.staged256", "width_too_large", "256 rows of 33 elements are 16896 bytes"),
+        ("sum", (9, 129), "sum.staged64", "width_too_large", "64 rows of 129 elements are 16512 bytes"),
         ("sum", (9, 1001), "sum.aligned", "width_not_divisible", "width 1001 is not a multiple of 8 elements"),
         ("sum", (9, 8192), "sum.split", "width_too_small", "width 8192 is not more than 8192 (4 x 8 elements x 256"),
         ("sum", (2**25, 16384), "sum.split", "index_overflow", "33554432 rows of up to 128 parts"),
@@ -158,7 +158,7 @@ def test_a_layout_that_vectors_cannot_cross_is_refused(layout: dict[str, Any], r
     width = 8 if recipe_id == "sum.flat" else 16
     work = workload("sum", (9, width), "float16", **layout)
     assert refusal(work, recipe_id).code == code
-    for name in ("sum.short2", "sum.short8", "sum.lanes8x4"):
+    for name in ("sum.short4", "sum.short8", "sum.lanes8x4"):
         assert isinstance(prove(work, recipe(name)), Proved)
 
 

@@ -73,10 +73,10 @@ def test_lanes_that_hold_a_row_pad_it() -> None:
 
 
 def test_lanes_that_take_several_rows_pad_each() -> None:
-    """32 rows a CTA, 16 lanes of 8 elements each: 65 rows of 100 are three CTAs and 96 times 128."""
-    found = of("scan", 65, 100, "float32", "vector16x8r4")
-    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (3, 96 * 128, 4 * 28, 31)
-    assert found.collective_elements == 3200
+    """16 rows a CTA, 16 lanes of 8 elements each: 65 rows of 100 are five CTAs and 80 times 128."""
+    found = of("scan", 65, 100, "float32", "vector16x8r2")
+    assert (found.programs, found.padded_elements, found.columns_tail, found.rows_tail) == (5, 80 * 128, 2 * 28, 15)
+    assert found.collective_elements == 1600
 
 
 def test_tiny_rows_pad_nothing_but_the_last_program() -> None:

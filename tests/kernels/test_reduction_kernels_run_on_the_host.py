@@ -57,7 +57,7 @@ OTHERS = (
         "nanmax.lanes8x4",
         "max.several4x2",
         "max.short4",
-        "max.staged256",
+        "max.staged64",
         "mean.lean64",
         "max.lean8",
         "min.split",

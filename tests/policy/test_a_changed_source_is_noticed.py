@@ -65,7 +65,7 @@ def test_a_recipe_with_one_byte_changed_no_longer_matches_its_receipt(tmp_path: 
         return SourceIdentity(*changed[line]) if row.template == template else now.identity(row, dtype)
 
     catalogue = Catalogue(changed[-1][0], identity)
-    chosen = ask(*PROVED_AT, catalogue=catalogue, profile=profile_priced_by("scan/4", 0.5, 30.0, 0.01))
+    chosen = ask(*PROVED_AT, catalogue=catalogue, profile=profile_priced_by("scan/6", 0.5, 30.0, 0.01))
     for recipe_id in PROVED_IDS:
         found = chosen.candidate(recipe_id).excluded
         if recipe(recipe_id).template != template:

@@ -14,7 +14,7 @@ from tests.policy.cases import PROVED_AT, PROVED_IDS, ask, profile_priced_by, pr
 @pytest.mark.parametrize("recipe_id", ["scan.original", *PROVED_IDS])
 def test_a_legal_recipe_is_forced(recipe_id: str) -> None:
     """Whether the policy would take it or not, the pick of the policy included."""
-    profile = profile_priced_by("scan/4", 0.5, 30.0, 0.01)
+    profile = profile_priced_by("scan/6", 0.5, 30.0, 0.01)
     policy, forced = (ask(*PROVED_AT, profile=profile, forced=named) for named in (None, recipe_id))
     decision = forced.decision
     assert (decision.recipe, decision.reason) == (recipe_id, "forced")

@@ -31,7 +31,7 @@ CASES: dict[str, Selection] = {
     "great numbers": ask(128, 8192, profile=profile_with(recipe=[1e21, 1e16, 0.0, 0.0], original=[1e22, 0.0, 0.0])),
     "by pitch": ask(4, 1024, strides=(1032, 1), alignment_bytes=64, numerics="any"),
     "every role scored": ask(128, 16384, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
-    "short rows": ask(128, 64, profile=profile_priced_by("scan/4", 0.5, 30.0, 0.01)),
+    "short rows": ask(128, 64, profile=profile_priced_by("scan/6", 0.5, 30.0, 0.01)),
     "rows that are split": ask(1, 50257, profile=profile_priced_by("scan/3", 0.5, 30.0, 0.01)),
 }
 each = pytest.mark.parametrize("chosen", CASES.values(), ids=CASES)

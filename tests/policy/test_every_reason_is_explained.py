@@ -130,7 +130,7 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (CANDIDATE, "incomplete_subgroup"): lambda: _code(
         prove(workload("sum", (9, 16), "float16"), evolve(recipe("sum.subgroup_e1u1"), rows_per_cta=8, dtypes=HALF))
     ),
-    (CANDIDATE, "rows_are_vectors"): refuses((9, 56), "scan.cover8x8"),
+    (CANDIDATE, "rows_are_vectors"): refuses((9, 56), "scan.cover32x8"),
     (CANDIDATE, "too_few_rows"): refuses((255, 64), "scan.vector8x8r4"),
     (CANDIDATE, "width_not_divisible"): refuses((4, 1025)),
     (CANDIDATE, "width_too_small"): refuses((4, 513)),
