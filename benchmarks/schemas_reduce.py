@@ -21,7 +21,7 @@ from calibration.packet import Contents, read
 from calibration.verify import target_of
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
 from features.schemas_reduce import REDUCE_2, is_far, row_pieces, stages, steps, traffic, turns
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.reductions import FLAT, SEVERAL, SHORT, SPLIT, STAGED
 
 # Bytes that an SM moves while one step of a CTA waits, as of scan/2.

@@ -14,7 +14,8 @@ from features.proof import Refused, prove
 from features.schema import Schema, point
 from features.schemas import SCHEMAS
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe, family_of, original_of, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import family_of, original_of, recipes_of
 from kernels.target import Target
 from policy.profile import ANY_DTYPE, Block
 

@@ -17,7 +17,8 @@ from calibration.records import Geometry
 from features.schemas import schemas_of
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, family_of
+from kernels.recipe import ORIGINAL
+from kernels.recipes import family_of
 from kernels.target import Target
 from policy.profile import ANY_DTYPE
 

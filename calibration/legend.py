@@ -9,7 +9,7 @@ from itertools import count, cycle, groupby
 from attrs import frozen
 
 from calibration.svg import Box, area, frame, text
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 
 KEPT = "#d4d4d4"
 # Neighbours in the catalogue often are neighbours on a map: they take turns in lightness, and their hues part slowly.

@@ -6,7 +6,8 @@ from calibration.plan import Plan
 from kernels import driver
 from kernels.errors import CompileError
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPES, Recipe
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES
 from kernels.source import identity
 from policy.exclusion import exclusion
 

@@ -18,7 +18,8 @@ from calibration.sources import identities
 from calibration.svg import Box, area, document, dot, frame, line, text
 from features.program import Program
 from features.workloads import workloads
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 from kernels.source import SourceIdentity, identity
 from policy.batch import select_batch
 from policy.profile import Profile, profile_from_document

@@ -36,7 +36,8 @@ from kernels.driver import Kernel
 from kernels.errors import KernelError
 from kernels.execute import Prepared, prepare
 from kernels.guard import Verdict, span
-from kernels.recipes import ORIGINAL, Recipe, original_of
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import original_of
 from kernels.reference import Answer, answer
 from kernels.source import identity
 from kernels.workspace import workspaces

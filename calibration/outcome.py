@@ -10,7 +10,8 @@ from calibration.records import COMPILED, COPY, CUB_SCAN, MEASURED, PEER, POLICY
 from calibration.stats import Timing, improves, regresses, same
 from calibration.traffic import footprint_bytes
 from kernels.dtypes import storage
-from kernels.recipes import ORIGINAL, original_of
+from kernels.recipe import ORIGINAL
+from kernels.recipes import original_of
 
 NOTHING = Pair(None, None)
 

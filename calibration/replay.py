@@ -10,7 +10,7 @@ from calibration.records import Geometry
 from calibration.sources import Identities
 from features.schemas import SCHEMAS
 from kernels.identity import digest
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.source import SourceIdentity, catalogue_digest
 from policy.profile import Profile
 from policy.select import ADMISSION, Catalogue, recorded, score, select

@@ -12,7 +12,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.launch import lane_elements, spread
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.reductions import out_width
 
 Number = Any  # an int, or a NumPy array of them

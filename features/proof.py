@@ -14,7 +14,8 @@ from features.program import Expression, Load, Map, Prefix, Program, Reduce
 from features.proofs import PROOFS, launchable
 from features.workload import Workload
 from features.workloads import Workloads
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 
 __all__ = ["PROOFS", "Proved", "Refused", "candidates", "form_of", "legal", "prove", "recipes_for"]
 

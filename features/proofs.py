@@ -17,7 +17,7 @@ from features.proofs_scan import SCAN_PROOFS
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
-from kernels.recipes import ORIGINAL, Recipe, split_parts
+from kernels.recipe import ORIGINAL, Recipe, split_parts
 
 MAX_GRID = 2**31 - 1
 MAX_CHUNKS = 2**30  # chunks are counted in 32 bits, with room for those that are loaded ahead

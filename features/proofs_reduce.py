@@ -17,7 +17,7 @@ from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.guard import VECTOR_BYTES
 from kernels.launch import MAX_GRID, lane_elements, rows_per_program
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reduction_shapes import original_rows
 from kernels.reductions import (
     FLAT_WIDTH,

@@ -9,7 +9,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.guard import VECTOR_BYTES
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reductions import LEAST_CTAS, LEAST_SHARE
 from kernels.scans import (
     MOST_STEPS,

@@ -13,7 +13,7 @@ from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
 from kernels.launch import lane_elements, load_bytes, spread
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.target import Target
 
 MIB = 2**20

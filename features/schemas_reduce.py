@@ -8,7 +8,7 @@ that were tried, and how these came out ahead.
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
-from kernels.recipes import ORIGINAL
+from kernels.recipe import ORIGINAL
 from kernels.reductions import CHUNK, FLAT, SCALAR, SEVERAL, SHORT, SPLIT, STAGED, SUBGROUP
 
 KIB = 2**10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from features.schema import MIB, Feature, Number, Point, Schema, ceil_div
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT
 
 
 def _one(p: Point) -> Number:

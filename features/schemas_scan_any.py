@@ -16,7 +16,7 @@ from features.schemas_scan import (
 )
 from features.schemas_scan_short import COVER_COLUMNS, HELD_COLUMNS, TINY_COLUMNS
 from kernels.guard import VECTOR_BYTES
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT
 from kernels.reductions import SHORT
 from kernels.scans import ANY, BROAD, COVER, FLAT, NARROW, TINY
 

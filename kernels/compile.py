@@ -13,7 +13,7 @@ from attrs import frozen
 
 from kernels.errors import CompileError, ToolchainError
 from kernels.identity import digest
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.source import OPTIONS, entry, identity, macros, sources
 from kernels.toolchain import Toolchain, toolchain
 

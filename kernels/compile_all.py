@@ -18,7 +18,8 @@ from attrs import frozen
 
 from kernels.compile import cache_folder, compile_source, cubin
 from kernels.errors import KernelError, ToolchainError
-from kernels.recipes import RECIPES, Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe
 from kernels.source import entry
 from kernels.toolchain import toolchain
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from kernels.compile import Cubin, cubin
 from kernels.errors import CompileError, KernelError, ToolchainError
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.source import identity
 from kernels.target import Target
 from kernels.toolchain import toolchain

@@ -15,7 +15,7 @@ from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import ORIGINAL
+from kernels.recipe import ORIGINAL
 from kernels.workspace import workspaces
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.reductions import CHUNK, SCALAR, SUBGROUP
 
 REPORT = "the research report's GPU: compute capability 8.9, 24 SMs, CUDA 13.4"

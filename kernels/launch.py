@@ -8,7 +8,8 @@ from attrs import frozen
 
 from kernels import reduction_shapes, scans
 from kernels.guard import VECTOR_BYTES
-from kernels.recipes import TEMPLATES, Number, Recipe, split_parts
+from kernels.recipe import Number, Recipe, split_parts
+from kernels.templates import TEMPLATES
 
 MAX_GRID = 2**31 - 1
 WORD_BYTES = 8

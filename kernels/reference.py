@@ -15,8 +15,9 @@ from attrs import frozen
 
 from kernels.dtypes import Storage, storage
 from kernels.errors import KernelError
-from kernels.recipes import TEMPLATES, Recipe
+from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS, Reduction
+from kernels.templates import TEMPLATES
 
 # Rows are compared in blocks of about this many elements, 128 MiB as FP64, so that a tensor of any size fits.
 BLOCK_ELEMENTS = 2**24

@@ -5,14 +5,12 @@ Numbers are whole numbers, or arrays of them. `docs/facts.md` has the timings th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import frozen
 
+from kernels.recipe import Recipe
 from kernels.reductions import SHORT
-
-if TYPE_CHECKING:
-    from kernels.recipes import Recipe
 
 Number = Any  # an int, or a NumPy array of them
 

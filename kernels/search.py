@@ -10,7 +10,7 @@ from attrs import frozen
 from kernels import driver
 from kernels.errors import CompileError
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 
 INSTALLED, UNLOADED, FAILED = "installed", "unloaded", "failed"
 Key = tuple[str, str]

@@ -13,7 +13,8 @@ from attrs import frozen
 from kernels.dtypes import storage
 from kernels.errors import KernelError
 from kernels.identity import digest, digest_bytes
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES
 
 # Strict FP32: a contracted multiply-add, a flushed subnormal or an approximate root would be another answer.
 OPTIONS = (

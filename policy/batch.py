@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from features.proof import candidates, legal, recipes_for
 from features.schema import point
 from features.workloads import Workloads
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.target import Target
 from policy.catalogue import Catalogue, ReceiptSource, shipped_catalogue
 from policy.deciding import ADMISSION, Findings, changed, covers, steps

@@ -8,7 +8,7 @@ from functools import cache
 from attrs import frozen
 
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.source import SourceIdentity, catalogue_digest, identity
 from policy.profile import Profile
 

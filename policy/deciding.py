@@ -6,7 +6,7 @@ from attrs import frozen
 
 from features.claim import Truth
 from features.schema import Number
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from policy.catalogue import Catalogue
 from policy.profile import Fit, Profile
 

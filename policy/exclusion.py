@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from features.errors import Refused
 from kernels.receipt import RESOURCES, Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.source import SourceIdentity
 from kernels.target import Target
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from attrs import evolve
 
 from features.errors import Refused, show
-from kernels.recipes import ORIGINAL
+from kernels.recipe import ORIGINAL
 from policy.errors import RequestError
 from policy.selection import Candidate, Decision
 

@@ -17,7 +17,7 @@ from features.schema import Feature
 from features.workload import Workload
 from kernels.identity import canonical_json, canonical_number
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.target import Target
 from policy.provenance import Provenance
 from policy.standing import Pricing

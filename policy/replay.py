@@ -15,7 +15,8 @@ from features.workload import Workload
 from kernels.errors import KernelError
 from kernels.identity import canonical_json, digest
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe, recipe
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import recipe
 from kernels.target import Target
 from policy.errors import PolicyError
 from policy.profile import Fit, Profile

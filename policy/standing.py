@@ -10,7 +10,7 @@ from features.errors import Refused
 from features.schema import Feature
 from features.schemas import SCHEMAS
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.target import Target
 from policy.catalogue import Catalogue, ReceiptSource
 from policy.errors import PolicyError

@@ -9,7 +9,7 @@ from attrs import frozen
 from features.errors import Refused
 from features.proof import Proved
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from policy.standing import Pricing
 
 # Exclusions that say nothing against a receipt: they come with the score.

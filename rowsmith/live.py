@@ -14,7 +14,8 @@ from kernels.errors import LaunchError
 from kernels.execute import Prepared, capturing, prepare
 from kernels.guard import Span, Verdict
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe, original_of
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import original_of
 from kernels.search import Found, Key, search
 from kernels.target import Target
 from policy.errors import ProfileError

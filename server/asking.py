@@ -9,7 +9,7 @@ from typing import Any
 from attrs import field, frozen
 
 from kernels.receipt import Receipt
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from policy.profile import Known
 from policy.select import ReceiptSource, recorded, select
 from server.answer import Links, answer_bytes, links_of, node_of_selection

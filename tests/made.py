@@ -7,7 +7,8 @@ from typing import Any
 
 from features.schemas import schemas_of
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPES, Recipe
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES
 from kernels.source import identity
 from kernels.target import Target
 from policy.profile import Profile, profile_from_document

@@ -10,8 +10,9 @@ from features.program import OPS, program_of
 from features.proof import PROOFS, form_of
 from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
-from kernels.recipes import RECIPES, TEMPLATES, family_of, recipes_of
+from kernels.recipes import RECIPES, family_of, recipes_of
 from kernels.source import catalogue_digest, identity
+from kernels.templates import TEMPLATES
 from policy.reasons import REASONS
 from server.paging import listing
 from server.wire import Listing

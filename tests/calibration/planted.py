@@ -26,7 +26,8 @@ from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.identity import digest
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, Recipe
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
+from kernels.recipes import RECIPES
 from kernels.reductions import SHORT
 from kernels.scans import ANY, BROAD, COVER, FLAT, NARROW, TINY
 from kernels.source import identity

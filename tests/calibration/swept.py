@@ -21,7 +21,8 @@ from calibration.packet import Packet, read
 from calibration.plan import Plan, Planned, draw_plan
 from calibration.records import FLOOR, PEER, PLAIN, POLICY, RECIPE, Geometry, Measurement
 from calibration.rounds import Bench
-from kernels.recipes import ORIGINAL, original_of
+from kernels.recipe import ORIGINAL
+from kernels.recipes import original_of
 from kernels.recipes import recipe as row_of
 from policy.profile import Profile
 from policy.select import recorded, select

@@ -14,7 +14,8 @@ from calibration.packet import Packet, pack, read
 from calibration.planned import Planned
 from calibration.records import Geometry
 from kernels.experiments import CHANGES, Pair, apart, pairs
-from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, original_of
 from kernels.recipes import recipe as row_of
 from kernels.source import sources
 from tests.calibration.planted import planted_contents

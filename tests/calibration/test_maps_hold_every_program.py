@@ -15,7 +15,8 @@ from calibration.packet import Packet
 from calibration.planned import Planned
 from features.program import OPS
 from kernels.dtypes import STORAGE
-from kernels.recipes import ORIGINAL, RECIPES, recipes_of
+from kernels.recipe import ORIGINAL
+from kernels.recipes import RECIPES, recipes_of
 from tests.calibration.planted import planted_contents
 from tests.made import FAMILIES, made_document
 

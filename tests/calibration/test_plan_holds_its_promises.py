@@ -19,7 +19,8 @@ from features.schemas import schemas_of
 from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT, Recipe, original_of, recipes_of
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
+from kernels.recipes import original_of, recipes_of
 from kernels.reductions import SHORT
 from kernels.scans import ANY, COVER, FLAT, TINY
 from tests.made import CAPACITY, H200

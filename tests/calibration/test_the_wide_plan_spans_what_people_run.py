@@ -22,7 +22,8 @@ from features.schemas_reduce import REDUCE_2
 from features.workload import Workload
 from kernels.dtypes import STORAGE
 from kernels.identity import canonical_json
-from kernels.recipes import ORIGINAL, RECIPE, RECIPES, SPLIT, family_of
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT
+from kernels.recipes import RECIPES, family_of
 from kernels.scans import ANY, BROAD, NARROW
 from tests.made import H200, made_receipt
 

@@ -10,7 +10,7 @@ from calibration.planned import Planned
 from calibration.records import Geometry
 from features.proof import Proved, candidates
 from features.workload import Workload
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.source import identity
 from tests.calibration.planted import CHECK
 

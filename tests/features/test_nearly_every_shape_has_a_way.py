@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from features.program import OPS
-from kernels.recipes import ORIGINAL
+from kernels.recipe import ORIGINAL
 from tests.gpu.grid import DTYPES, GROUPS, ROWS, WIDTHS, proved
 
 LEAST_SHARE = 0.95

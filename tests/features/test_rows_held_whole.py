@@ -16,7 +16,8 @@ from features.workload import Workload, workload
 from features.workloads import workloads
 from kernels.guard import judge, span
 from kernels.launch import launch_shape
-from kernels.recipes import Recipe, recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipe, recipes_of
 from kernels.scans import WAYS
 
 FURTHER = [row for row in recipes_of("prefix.sum") if row.id.partition(".")[2] in {way.name for way in WAYS}]

@@ -13,7 +13,8 @@ from features.proof import Proved, legal, prove
 from features.workload import Workload, workload
 from features.workloads import workloads
 from kernels.launch import launch_shape
-from kernels.recipes import RECIPES, Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe
 
 SPLITS = [row for row in RECIPES if row.template == "scan_split.cu"]
 # A part is what a recipe's name says. A row counts as up to 7 elements wider, for those before a vector boundary.

@@ -13,7 +13,8 @@ from features.schema import Schema, point
 from features.schemas import SCHEMAS
 from features.schemas_scan import SCAN_1
 from features.workload import workload
-from kernels.recipes import ORIGINAL, RECIPES, recipe
+from kernels.recipe import ORIGINAL
+from kernels.recipes import RECIPES, recipe
 from tests.made import H200
 
 MIB = 2**20

@@ -15,7 +15,8 @@ from features.schema import point
 from features.schemas_scan import SCAN_2, SCAN_3
 from features.workload import workload
 from features.workloads import workloads
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT, recipe
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT
+from kernels.recipes import recipe
 from tests.made import H200
 
 MIB = 2**20

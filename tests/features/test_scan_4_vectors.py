@@ -24,7 +24,8 @@ from features.schemas_scan import SCAN_1, SCAN_2, SCAN_3
 from features.schemas_scan_any import SCAN_4
 from features.workload import workload
 from features.workloads import workloads
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT, Recipe, recipe
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
+from kernels.recipes import recipe
 from kernels.reductions import SHORT
 from kernels.scans import ANY, BROAD, FLAT, NARROW
 from tests.made import H200

@@ -10,7 +10,8 @@ from features.facts import WorkFacts, work_facts
 from features.program import program_of
 from features.workload import workload
 from features.workloads import workloads
-from kernels.recipes import RECIPES, Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe
 
 NUMBERS = (
     *("programs", "valid_elements", "padded_elements", "collective_elements", "elementwise", "transcendental"),

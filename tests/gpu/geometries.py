@@ -19,7 +19,8 @@ from features.workloads import Workloads
 from kernels.dtypes import STORAGE, storage
 from kernels.guard import VECTOR_BYTES
 from kernels.launch import rows_per_program
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 from kernels.reductions import LEAST_CTAS, REDUCTIONS
 
 DTYPES = tuple(STORAGE)

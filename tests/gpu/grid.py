@@ -16,7 +16,8 @@ from features.program import OPS, program_of
 from features.proof import Proved, form_of, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 from kernels.reductions import REDUCTIONS, out_width
 from kernels.reference import chain, half_ulp, reference
 

@@ -11,7 +11,8 @@ from features.program import program_of
 from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.guard import Verdict
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 from kernels.reductions import REDUCTIONS
 from kernels.reference import against, reference
 from tests.gpu.tensors import POISON, Kernels, Tensor, prepared, results, run

@@ -22,7 +22,8 @@ from kernels.compile_all import compile_all
 from kernels.dtypes import storage
 from kernels.execute import Prepared
 from kernels.guard import Verdict, span
-from kernels.recipes import RECIPES, Recipe, original_of
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, original_of
 from kernels.reductions import out_width
 from kernels.reference import compare
 from tests.gpu.geometries import cases, geometry_of

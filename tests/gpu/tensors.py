@@ -15,7 +15,8 @@ from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
-from kernels.recipes import RECIPE, SPLIT, Recipe, original_of, recipes_of
+from kernels.recipe import RECIPE, SPLIT, Recipe
+from kernels.recipes import original_of, recipes_of
 from kernels.reductions import out_width
 from kernels.reference import Comparison, compare
 from tests.gpu.geometries import takes_somewhere

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.execute import Prepared
 from kernels.guard import Verdict
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reference import compare
 from kernels.workspace import SPARE_ANNOUNCED, workspaces
 from tests.gpu.tensors import (

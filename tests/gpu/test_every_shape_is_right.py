@@ -25,7 +25,7 @@ from features.proof import form_of
 from kernels import workspace
 from kernels.execute import Prepared
 from kernels.guard import Verdict
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS
 from kernels.reference import Comparison, against, reference
 from tests.gpu.grid import (

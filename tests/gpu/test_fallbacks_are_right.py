@@ -11,7 +11,7 @@ from attrs import evolve
 from kernels.errors import LaunchError
 from kernels.execute import Prepared
 from kernels.guard import Verdict
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reference import compare
 from tests.gpu.geometries import geometry_of
 from tests.gpu.tensors import (

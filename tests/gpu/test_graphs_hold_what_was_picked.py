@@ -19,7 +19,7 @@ from kernels import compile as compiling
 from kernels import driver
 from kernels.errors import LaunchError
 from kernels.guard import Span, span
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from rowsmith.live import Dispatcher
 from tests.gpu.geometries import geometry_of
 from tests.gpu.tensors import ORIGINAL, SCANS, host_bits, host_values

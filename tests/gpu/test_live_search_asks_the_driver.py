@@ -17,7 +17,8 @@ from kernels import driver
 from kernels.compile import Cubin, cubin
 from kernels.errors import CompileError, ToolchainError
 from kernels.receipt import Receipt
-from kernels.recipes import RECIPES, Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe
 from kernels.search import FAILED, INSTALLED, UNLOADED, Key, search
 from kernels.source import identity
 from rowsmith.live import Dispatcher

@@ -14,7 +14,8 @@ import rowsmith
 from features.workload import Workload, workload
 from kernels import driver
 from kernels.compile import cubin
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES
 from kernels.source import identity
 from kernels.toolchain import toolchain
 from policy.errors import PolicyError

@@ -6,7 +6,8 @@ import cupy
 import pytest
 
 from kernels import reductions
-from kernels.recipes import Recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipes_of
 from tests.gpu.geometries import Layout, cases, fewest_rows, shapes, shapes_of_form, tried_shapes
 from tests.gpu.reductions import EVERY, FORMS, bits_of, check_every_recipe, legal
 from tests.gpu.tensors import DTYPES, Kernels, random

@@ -10,7 +10,8 @@ import pytest
 from attrs import evolve
 
 from kernels.guard import Verdict
-from kernels.recipes import Recipe, original_of, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import original_of, recipe
 from kernels.reference import compare
 from tests.gpu.geometries import geometry_of, shapes
 from tests.gpu.reductions import EVERY, FORMS, bits_of, legal

@@ -8,7 +8,7 @@ import cupy
 import pytest
 
 from kernels.guard import Verdict, judge
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from tests.gpu.geometries import LAYOUTS, Layout, fewest_rows, shapes, shapes_at, takes
 from tests.gpu.tensors import (
     CUBS,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rowsmith
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.scans import COVER, FLAT, TINY
 from tests.gpu.geometries import fewest_rows, geometry_of, shapes_at, takes
 from tests.gpu.tensors import (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from tests.gpu.geometries import Shape, shapes_at
 from tests.gpu.tensors import (
     DTYPES,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kernels import source
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.toolchain import toolchain
 
 Edit = Callable[[str, Callable[[bytes], bytes]], None]

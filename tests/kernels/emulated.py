@@ -18,7 +18,7 @@ import numpy as np
 
 from kernels.dtypes import storage
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import Recipe
+from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS, out_width
 from kernels.source import device_file, macros
 

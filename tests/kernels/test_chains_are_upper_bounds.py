@@ -5,7 +5,8 @@ import pytest
 
 from kernels.dtypes import STORAGE
 from kernels.launch import spread
-from kernels.recipes import RECIPES, Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe
 from kernels.reductions import SHORT
 from kernels.reference import chain
 from kernels.scans import COVER, held_elements, run_elements, run_rows

@@ -7,7 +7,8 @@ import pytest
 
 from kernels.compile import compile_source
 from kernels.errors import CompileError, ToolchainError
-from kernels.recipes import Recipe, original_of
+from kernels.recipe import Recipe
+from kernels.recipes import original_of
 from kernels.toolchain import toolchain
 from tests.kernels.conftest import Edit
 

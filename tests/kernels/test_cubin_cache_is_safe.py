@@ -15,7 +15,8 @@ from attrs import evolve
 from kernels import compile as module
 from kernels import source
 from kernels.compile import cache_folder, compile_source, cubin, cubin_key
-from kernels.recipes import Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import recipe
 from kernels.toolchain import Toolchain, toolchain
 from tests.kernels.conftest import Edit
 

@@ -11,7 +11,8 @@ from features.proof import Proved, form_of, prove
 from features.workload import workload
 from kernels.dtypes import storage
 from kernels.guard import VECTOR_BYTES, Verdict, judge, span
-from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipes_of
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES, recipes_of
 from kernels.reductions import REDUCTIONS, out_width
 from tests.gpu import grid
 from tests.gpu.geometries import (

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernels.launch import MAX_GRID, Spread, launch_shape, rows_per_program, spread
-from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES, recipe
 from kernels.source import device_file
 
 ORIGINAL_SCAN = recipe("scan.original")

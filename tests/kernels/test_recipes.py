@@ -12,8 +12,10 @@ from features.proof import PROOFS, form_of
 from features.schemas import schemas_of
 from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
-from kernels.recipes import ORIGINAL, RECIPES, TEMPLATES, Recipe, family_of, original_of, recipe, recipes_of
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES, family_of, original_of, recipe, recipes_of
 from kernels.source import catalogue_digest, entry, identity
+from kernels.templates import TEMPLATES
 
 FORMS = sorted({row.form for row in RECIPES})
 

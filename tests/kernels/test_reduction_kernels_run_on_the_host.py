@@ -15,7 +15,8 @@ from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.dtypes import storage
 from kernels.launch import LaunchShape, launch_shape
-from kernels.recipes import Recipe, recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import recipe, recipes_of
 from kernels.reduction_shapes import ORIGINAL_FORMS
 from kernels.reference import compare
 from tests.kernels.emulated import PAGE, run, values_of

@@ -13,7 +13,8 @@ import pytest
 from kernels import reductions
 from kernels.dtypes import STORAGE
 from kernels.launch import MAX_GRID, launch_shape, rows_per_program, spread
-from kernels.recipes import RECIPES, TEMPLATES, Recipe, recipe, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES, recipe, recipes_of
 from kernels.reduction_shapes import (
     IN_ROUNDS,
     LAST_WIDTHS_OF_FEW,
@@ -26,6 +27,7 @@ from kernels.reduction_shapes import (
 from kernels.reductions import FLAT_ROWS, FLAT_WIDTH, MOST_PARTS, REDUCTIONS, STAGE_BYTES
 from kernels.reference import chain
 from kernels.source import device_file
+from kernels.templates import TEMPLATES
 from tests.kernels.orders import deeper
 from tests.kernels.reduce_orders import (
     alone_order,

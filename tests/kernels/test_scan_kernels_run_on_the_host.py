@@ -17,7 +17,8 @@ from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
 from kernels.launch import launch_shape, rows_per_program
-from kernels.recipes import Recipe, original_of, recipes_of
+from kernels.recipe import Recipe
+from kernels.recipes import original_of, recipes_of
 from kernels.reductions import SHORT
 from kernels.reference import compare
 from kernels.scans import COVER, FLAT, TINY, WAYS

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from kernels import driver
 from kernels.errors import CompileError, ToolchainError
 from kernels.receipt import Receipt
-from kernels.recipes import RECIPES, Recipe
+from kernels.recipe import Recipe
+from kernels.recipes import RECIPES
 from kernels.search import Found, search
 from tests.made import made_receipt
 

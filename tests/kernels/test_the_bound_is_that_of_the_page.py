@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from kernels.dtypes import STORAGE, Storage
 from kernels.errors import KernelError
-from kernels.recipes import ORIGINAL, RECIPES, Recipe, recipe
+from kernels.recipe import ORIGINAL, Recipe
+from kernels.recipes import RECIPES, recipe
 from kernels.reference import BLOCK_ELEMENTS, answer, chain, compare, half_ulp, reference
 from tests.kernels.orders import cub_order, fp32, original_order
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from kernels import workspace
 from kernels.errors import LaunchError
 from kernels.launch import launch_shape
-from kernels.recipes import RECIPES, TEMPLATES
+from kernels.recipes import RECIPES
+from kernels.templates import TEMPLATES
 from kernels.workspace import SPARE, SPARE_ANNOUNCED, Workspaces, workspaces
 
 SIZES = (24, 72, 256, 8 * 8193)

@@ -9,7 +9,7 @@ from features.proof import Proved, candidates
 from features.schemas import SCHEMAS
 from features.workload import workload
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.target import Target
 from policy.catalogue import Catalogue, ReceiptSource, recorded
 from policy.profile import Profile, profile_from_document

@@ -18,7 +18,8 @@ from features.workload import Workload
 from features.workloads import workloads
 from kernels.dtypes import STORAGE
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, SPLIT, Recipe, recipes_of
+from kernels.recipe import ORIGINAL, SPLIT, Recipe
+from kernels.recipes import recipes_of
 from kernels.target import Target
 from policy.batch import Choices, select_batch
 from policy.catalogue import ReceiptSource, recorded

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernels.recipes import Recipe, recipe
+from kernels.recipe import Recipe
+from kernels.recipes import recipe
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
 from tests.policy.cases import PROVED_AT, PROVED_IDS, ask, profile_priced_by

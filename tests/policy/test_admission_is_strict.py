@@ -7,7 +7,8 @@ import math
 import pytest
 
 from kernels.receipt import Receipt
-from kernels.recipes import ORIGINAL, RECIPE, Recipe, recipe
+from kernels.recipe import ORIGINAL, RECIPE, Recipe
+from kernels.recipes import recipe
 from policy.deciding import ADMISSION
 from policy.profile import Profile
 from policy.scoring import score

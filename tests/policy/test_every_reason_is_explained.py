@@ -16,7 +16,8 @@ from features.errors import Refused, WorkloadError
 from features.program import Cast, Load, Map, Prefix, Program, Reduce, Store
 from features.proof import Proved, prove
 from features.workload import Workload, workload
-from kernels.recipes import ORIGINAL, RECIPES, recipe
+from kernels.recipe import ORIGINAL
+from kernels.recipes import RECIPES, recipe
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
 from policy.reasons import CANDIDATE, DECISION, REASONS, REQUEST

@@ -10,7 +10,7 @@ from attrs import evolve
 from features.proof import Proved, candidates
 from features.workload import workload
 from kernels.receipt import RESOURCES, Receipt
-from kernels.recipes import ORIGINAL, Recipe
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, recorded, shipped_catalogue
 from policy.errors import PolicyError

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from features.errors import Refused
 from features.proof import Proved
-from kernels.recipes import ORIGINAL, SPLIT
+from kernels.recipe import ORIGINAL, SPLIT
 from kernels.source import SourceIdentity
 from policy.catalogue import Catalogue, shipped_catalogue
 from policy.profile import profile_from_document

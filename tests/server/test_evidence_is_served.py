@@ -12,7 +12,7 @@ import pytest
 from calibration import packet
 from calibration.packet import pack
 from kernels.identity import digest
-from kernels.recipes import ORIGINAL, RECIPE, SPLIT
+from kernels.recipe import ORIGINAL, RECIPE, SPLIT
 from policy.profile import profile_from_document
 from server.importing import import_packet
 from server.profiles import profile_nodes
