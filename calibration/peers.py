@@ -17,6 +17,7 @@ from calibration.inputs import Guarded
 from calibration.peers_cupy import cupy_peers
 from calibration.plan import Planned
 from calibration.records import COMPILED, COPY, EAGER
+from kernels.norms import SOFTMAX
 
 _WARM_CALLS = 3
 
@@ -53,6 +54,10 @@ def _nanmax(x: Any) -> Any:
     return x.nan_to_num(nan=float("-inf"), posinf=float("inf"), neginf=float("-inf")).amax(-1)
 
 
+def _softmax(x: Any) -> Any:
+    return x.softmax(-1)
+
+
 def _nanmin(x: Any) -> Any:
     return x.nan_to_num(nan=float("inf"), posinf=float("inf"), neginf=float("-inf")).amin(-1)
 
@@ -60,6 +65,7 @@ def _nanmin(x: Any) -> Any:
 # What torch runs for programs of a form; for extremes without NaN it has no function of its own.
 TORCH: dict[str, Callable[[Any], Any]] = {
     "prefix.sum": _prefix_sum,
+    SOFTMAX: _softmax,
     "reduce.sum": _sum,
     "reduce.max": _max,
     "reduce.min": _min,

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from features.program import DIVIDE_BY_COUNT, Expression, Load, Map, Prefix, Program, Reduce
+from features.program import DIVIDE_BY_COUNT, Combine, Expression, Map, Prefix, Program, Reduce, operands
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
@@ -18,7 +18,7 @@ from kernels.reductions import out_width
 Number = Any  # an int, or a NumPy array of them
 
 # Functions that take the special units or many instructions: a division by a count is one, a cast is none.
-TRANSCENDENTAL = frozenset({"exp", "log", "sqrt", "rsqrt", DIVIDE_BY_COUNT})
+TRANSCENDENTAL = frozenset({"exp", "log", "sqrt", "rsqrt", "divide", DIVIDE_BY_COUNT})
 COMPUTE_BYTES = 4
 
 
@@ -97,15 +97,16 @@ def _of(functions: frozenset[str], elements: Number) -> Number:
 
 @cache
 def _parts(program: Program) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the collective of a program, the functions applied to elements before it, and those to its results."""
-    collective = "none"
-    before: set[str] = set()
-    after: set[str] = set()
-    node: Expression = program.expression.operand
-    while not isinstance(node, Load):
+    """Return the collectives of a program, innermost last, and the functions of rows and of scalars."""
+    collectives: list[str] = []
+    maps: dict[str, set[str]] = {"row": set(), "scalar": set()}
+    left: list[Expression] = [program.expression.operand]
+    while left:
+        node = left.pop(0)
         if isinstance(node, Prefix | Reduce):
-            collective = f"{node.tree()[0]} {node.algebra}"
-        elif isinstance(node, Map):
-            (after if collective == "none" else before).add(node.function)
-        node = node.operand
-    return collective, frozenset(before), frozenset(after)
+            collectives.append(f"{node.tree()[0]} {node.algebra}")
+        elif isinstance(node, Map | Combine):
+            maps[node.type()[1]].add(node.function)
+        left += operands(node)
+    found = " and ".join(dict.fromkeys(collectives)) or "none"
+    return found, frozenset(maps["row"]), frozenset(maps["scalar"])

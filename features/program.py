@@ -105,6 +105,24 @@ class Reduce:
 
 
 @frozen
+class Combine:
+    """An elementwise function of two operands (`subtract`, `divide`); one that is a scalar meets every element."""
+
+    left: Expression
+    right: Expression
+    function: str
+
+    def type(self) -> type_of_row:
+        (dtype, extent), (other, _) = self.left.type(), self.right.type()
+        if dtype != other:
+            raise ProgramError(f"{self.function} needs operands of one dtype, and has {dtype} and {other}")
+        return dtype, "row" if "row" in (extent, self.right.type()[1]) else "scalar"
+
+    def tree(self) -> list[Any]:
+        return ["combine", self.function, self.left.tree(), self.right.tree()]
+
+
+@frozen
 class Store:
     """The result, one element written for each element of the operand."""
 
@@ -121,7 +139,7 @@ class Store:
         return ["store", self.dtype, self.operand.tree()]
 
 
-Expression = Load | Cast | Map | Prefix | Reduce | Store
+Expression = Load | Cast | Map | Prefix | Reduce | Combine | Store
 
 
 @frozen(cache_hash=True)
@@ -164,23 +182,42 @@ def _reduction(dtype: str, reduction: Reduction) -> Program:
     return Program(Store(Cast(reduced, dtype), dtype))
 
 
+def softmax(dtype: str) -> Program:
+    """exp(x - max x) over its sum along the row, in FP32 and in any order, one cast at the end."""
+    row = Cast(Load(dtype), "float32")
+    raised = Map(Combine(row, Reduce(row, "max"), "subtract"), "exp")
+    return Program(Store(Cast(Combine(raised, Reduce(raised), "divide"), dtype), dtype))
+
+
 # Names for people and requests. Nothing below the request looks at them.
 OPS: dict[str, Callable[[str], Program]] = {
     "scan": scan,
     **{found.op: partial(_reduction, reduction=found) for found in REDUCTIONS.values()},
+    "softmax": softmax,
 }
 
 
+def operands(node: Expression) -> tuple[Expression, ...]:
+    """Return what a node is made of: nothing of a load, two of a combination."""
+    if isinstance(node, Combine):
+        return node.left, node.right
+    return () if isinstance(node, Load) else (node.operand,)
+
+
 def takes_empty_rows(program: Program) -> bool:
-    """Tell whether a row without elements has a result: not where a division by their count or an extreme is asked."""
-    node: Expression = program.expression
-    while not isinstance(node, Load):
-        if isinstance(node, Map) and node.function == DIVIDE_BY_COUNT:
-            return False
-        if isinstance(node, Reduce) and node.algebra != "sum":
-            return False
-        node = node.operand
-    return True
+    """Tell whether a row without elements has a result: not where a division by their count or an extreme is asked.
+
+    Where the result is a row, that of an empty one is empty.
+    """
+    return program.expression.type()[1] == "row" or _is_there_of_nothing(program.expression)
+
+
+def _is_there_of_nothing(node: Expression) -> bool:
+    if isinstance(node, Map) and node.function == DIVIDE_BY_COUNT:
+        return False
+    if isinstance(node, Reduce) and node.algebra != "sum":
+        return False
+    return all(map(_is_there_of_nothing, operands(node)))
 
 
 def program_of(op: str, dtype: str) -> Program:

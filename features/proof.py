@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from features.claim import Claim, Truth
 from features.errors import ProgramError, Refused
-from features.program import Expression, Load, Map, Prefix, Program, Reduce
+from features.program import Combine, Expression, Load, Map, Prefix, Program, Reduce
 from features.proofs import PROOFS, launchable
 from features.workload import Workload
 from features.workloads import Workloads
@@ -36,17 +36,23 @@ def form_of(program: Program) -> str:
     ProgramError : the expression is not well typed.
     """
     program.expression.type()
-    names: list[str] = []
-    node: Expression = program.expression.operand
-    while not isinstance(node, Load):
-        if isinstance(node, Prefix):
-            names.append(f"prefix.{node.algebra}")
-        elif isinstance(node, Map):
-            names.append(f"map.{node.function}")
-        elif isinstance(node, Reduce):
-            names.append(f"reduce.{node.algebra}" + ("" if node.nan == "propagate" else f".{node.nan}"))
-        node = node.operand
-    return ".".join(names) or "copy"
+    return _form(program.expression.operand) or "copy"
+
+
+def _form(node: Expression) -> str:
+    """Return operators joined by dots; of a combination both sides, the loaded row being `x`."""
+    if isinstance(node, Combine):
+        return f"{node.function}({_form(node.left) or 'x'},{_form(node.right) or 'x'})"
+    if isinstance(node, Load):
+        return ""
+    name = ""
+    if isinstance(node, Prefix):
+        name = f"prefix.{node.algebra}"
+    elif isinstance(node, Map):
+        name = f"map.{node.function}"
+    elif isinstance(node, Reduce):
+        name = f"reduce.{node.algebra}" + ("" if node.nan == "propagate" else f".{node.nan}")
+    return ".".join(part for part in (name, _form(node.operand)) if part)
 
 
 def prove(workload: Workload, recipe: Recipe) -> Proved | Refused:

@@ -12,6 +12,7 @@ from functools import cache
 from features.claim import Claim, Condition
 from features.errors import Refused
 from features.program import Cast, Load, Prefix, Program
+from features.proofs_norm import NORM_PROOFS
 from features.proofs_reduce import REDUCE_PROOFS
 from features.proofs_scan import SCAN_PROOFS
 from features.workload import Workload
@@ -173,4 +174,5 @@ PROOFS: dict[str, Proof] = {
     "row_parts": row_parts,
     **SCAN_PROOFS,
     **REDUCE_PROOFS,
+    **NORM_PROOFS,
 }

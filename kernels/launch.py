@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from kernels import reduction_shapes, scans
+from kernels import norms, reduction_shapes, scans
 from kernels.guard import VECTOR_BYTES
 from kernels.recipe import Number, Recipe, split_parts
 from kernels.templates import TEMPLATES
@@ -70,7 +70,7 @@ def lane_elements(recipe: Recipe, element_bytes: int) -> int:
 
 def load_bytes(recipe: Recipe, element_bytes: int) -> int:
     """Return the bytes of one load where a row is not at its ends: a vector's, or an element's."""
-    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any" or recipe.role == scans.COVER
+    wide = TEMPLATES[recipe.template].by_vector or recipe.alignment[0] != "any" or scans.covers(recipe)
     return VECTOR_BYTES if wide else element_bytes
 
 
@@ -126,6 +126,16 @@ def _flat_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int
     return Spread(recipe.threads, recipe.phases, at_once, 1, at_once)
 
 
+def _original_softmax(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    lanes = norms.original_lanes(width)
+    return LaunchShape(min(-(-rows * lanes // recipe.threads), MAX_GRID), recipe.threads, (1 * (lanes > 32),))
+
+
+def _original_softmax_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    lanes = norms.original_lanes(width)
+    return Spread(lanes, 1, recipe.threads // lanes)
+
+
 def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
     _, _, rows_per_cta = reduction_shapes.original_spread(rows, width)
     form = reduction_shapes.original_form(rows, width)
@@ -158,6 +168,7 @@ def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: 
 
 
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
+    "softmax_original.cu": _original_softmax,
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,
     "scan_flat.cu": _flat_scan,
@@ -166,6 +177,7 @@ _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
 }
 _ROWS_BY_SHAPE: dict[str, Callable[[Recipe, Number, Number], Number]] = {
     "scan_flat.cu": lambda recipe, rows, width: scans.run_rows(recipe, width),
+    "softmax_original.cu": lambda recipe, rows, width: recipe.threads // norms.original_lanes(width),
     "reduce_original.cu": lambda recipe, rows, width: reduction_shapes.original_rows(rows, width),
 }
 _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
@@ -174,6 +186,7 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_flat.cu": _flat_scan_spread,
     "scan_tiny.cu": _tiny_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
+    "softmax_original.cu": _original_softmax_spread,
     "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

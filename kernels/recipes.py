@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kernels import reductions
+from kernels import norms, reductions
 from kernels.errors import KernelError
 from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
 from kernels.reductions import ARRANGEMENTS, REDUCTIONS, Arrangement, Reduction
@@ -86,6 +86,41 @@ def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
     )
 
 
+def _holding(way: norms.Holding) -> Recipe:
+    return Recipe(
+        id=f"softmax.{way.name}",
+        form=norms.SOFTMAX,
+        role=way.name,
+        template="softmax_held.cu",
+        threads=way.threads,
+        items=8,
+        rows_per_cta=way.threads // way.lanes,
+        proofs=("closed_softmax", *way.proofs),
+        numerics="reordered",
+        phases=way.phases,
+        family=norms.FAMILY,
+        alignment=way.alignment,
+        constants=way.constants,
+    )
+
+
+def _streaming(threads: int, phases: int) -> Recipe:
+    return Recipe(
+        id=f"softmax.streamed{threads}",
+        form=norms.SOFTMAX,
+        role=f"streamed{threads}",
+        template="softmax_streamed.cu",
+        threads=threads,
+        items=8,
+        rows_per_cta=1,
+        proofs=("closed_softmax", "row_in_steps"),
+        numerics="reordered",
+        phases=phases,
+        family=norms.FAMILY,
+        alignment=("any", "any"),
+    )
+
+
 RECIPES: tuple[Recipe, ...] = (
     Recipe(
         id="scan.original",
@@ -102,6 +137,21 @@ RECIPES: tuple[Recipe, ...] = (
     *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
     *map(_scan_way, WAYS),
     *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if reductions.has(r, a)),
+    Recipe(
+        id="softmax.original",
+        form=norms.SOFTMAX,
+        role=ORIGINAL,
+        template="softmax_original.cu",
+        threads=256,
+        items=8,
+        rows_per_cta=1,
+        proofs=("closed_softmax",),
+        numerics="bit_equal",
+        family=norms.FAMILY,
+        alignment=("any", "any"),
+    ),
+    *map(_holding, norms.HOLDINGS),
+    *(_streaming(threads, phases) for threads, phases in norms.STREAMS),
 )
 
 

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from kernels.dtypes import Storage, storage
 from kernels.errors import KernelError
+from kernels.norms import SOFTMAX
 from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS, Reduction
 from kernels.templates import TEMPLATES
@@ -53,9 +54,23 @@ def _reduced(reduction: Reduction) -> Callable[[Any, Any], tuple[Any, Any]]:
     return lambda xp, x: of(xp, x, reduction)
 
 
+def _softmax(xp: Any, x: Any) -> tuple[Any, Any]:
+    """Return softmax, and what scales the error of a result: itself, and how far exponents lie from zero.
+
+    An exponent x - m is rounded to 2^-24 of itself, which is exp's relative error; the sum has those of its terms, each
+    by its share.
+    """
+    below = x - x.max(-1, keepdims=True)
+    raised = xp.exp(below)
+    result = raised / raised.sum(-1, keepdims=True)
+    far = xp.where(result > 0, xp.abs(below), 0.0)
+    return result, result * (1.0 + far + (result * far).sum(-1, keepdims=True))
+
+
 # (array module, FP64 rows) -> (reference, scale), both FP64 and of the output's shape
 REFERENCES: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "prefix.sum": _prefix_sum,
+    SOFTMAX: _softmax,
     **{form: _reduced(reduction) for form, reduction in REDUCTIONS.items()},
 }
 

@@ -155,7 +155,12 @@ def step_elements(recipe: Recipe) -> int:
 
 def held_elements(recipe: Recipe) -> int:
     """Return the most elements of a row that lanes hold, wherever it begins."""
-    return step_elements(recipe) - (BEFORE_RUN if recipe.role == COVER else 0)
+    return step_elements(recipe) - (BEFORE_RUN if covers(recipe) else 0)
+
+
+def covers(recipe: Recipe) -> bool:
+    """Tell whether vectors cover a row of any base, so that its first one may begin before it."""
+    return dict(recipe.constants).get("MOVES") == "cover"
 
 
 def flat_chain(recipe: Recipe, width: int) -> int:

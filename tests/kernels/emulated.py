@@ -29,6 +29,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _PTX = (
     (r'asm\("(max|min)\.NaN\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1_nan(a, b);"),
     (r'asm\("(max|min)\.f32 %0, %1, %2;" : "=f"\(result\) : "f"\(a\), "f"\(b\)\);', r"result = ptx_\1(a, b);"),
+    (r'asm\("ex2\.approx\.f32 %0, %1;" : "=f"\(result\) : "f"\(exponent\)\);', "result = exp2f(exponent);"),
     (r'const unsigned int shared = [^;]*;\s*asm volatile\("cp\.async\.cg[^\n]*\n', "ptx_copy(to, from, 16);\n"),
     (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go ld\.[^"]*"[^;]*;', "if (go) ptx_copy(&value, from, sizeof value);"),
     (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go st\.[^"]*"[^;]*;', "if (go) ptx_copy(to, &value, sizeof value);"),
