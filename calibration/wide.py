@@ -39,11 +39,16 @@ WIDE_ROWS = tuple(
     for row in ROWS
 )
 
-# Geometries that the goals name, by family: few wide rows for every reduction and scan, and the three on which a policy
-# of the first research report regressed.
+# Geometries that the goals name, by family: few wide rows for all, those on which a policy of the first research report
+# regressed, and those that normalizations are compared with peers on.
 _FEW_WIDE = (Named(1, MOST), Named(4, 2**18))
 _REGRESSED = (Named(65, 2048, ("float16",)), Named(1024, 512, ("float16",)), Named(257, 128, ("bfloat16",)))
-NAMED: tuple[tuple[str, tuple[Named, ...]], ...] = (("prefix", _FEW_WIDE), ("reduce", (*_FEW_WIDE, *_REGRESSED)))
+_OF_NORMS = (Named(128, 8192), Named(1024, 512), Named(1024, 65_536))
+NAMED: tuple[tuple[str, tuple[Named, ...]], ...] = (
+    ("prefix", _FEW_WIDE),
+    ("reduce", (*_FEW_WIDE, *_REGRESSED)),
+    ("rownorm", (*_FEW_WIDE, *_OF_NORMS)),
+)
 
 
 def wide(family: str) -> Grid:

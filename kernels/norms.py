@@ -60,13 +60,9 @@ class Holding:
         return (("LANES", str(self.lanes)), ("MOVES", self.moves))
 
 
-# From rows that eight lanes hold to those of a whole CTA. Four packs a lane are 16 registers of FP16, 32 as FP32.
-HOLDINGS = tuple(
-    Holding(lanes, phases, moves)
-    for moves in ("vectors", "cover")
-    for lanes, phases in ((8, 1), (32, 1), (32, 2), (32, 4), (128, 2), (128, 4), (256, 4), (512, 4), (1024, 4))
-)
-
+# Lanes and packs, from rows of a lane each to those of a whole CTA. Four packs a lane are 16 registers, 32 of FP32.
+_HELD = ((1, 2), (8, 1), (32, 1), (32, 2), (32, 4), (128, 2), (128, 4), (256, 4), (512, 4), (1024, 4))
+HOLDINGS = tuple(Holding(lanes, phases, moves) for moves in ("vectors", "cover") for lanes, phases in _HELD)
 
 # Threads a row and packs of eight elements a thread at a step, of rows that are read twice.
 STREAMS = ((256, 2), (512, 2), (1024, 2))

@@ -95,17 +95,23 @@ def _streamed_chain(recipe: Recipe, width: int) -> int:
     return steps + recipe.items.bit_length() + 5 + recipe.lanes // 32
 
 
-def _softmax_original_chain(recipe: Recipe, width: int) -> int:
+def _softmax_steps_chain(recipe: Recipe, lanes: int, width: int) -> int:
     """1 an element of a thread, 2 a vector, 10 in a warp, 2 a warp, and what exponentials and the division round."""
-    lanes = int(norms.original_lanes(width))
-    vectors = -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items))
+    vectors = -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + recipe.phases
     return vectors * (recipe.items + 2) + 10 + 2 * (lanes // 32) + _EXPONENTIAL
 
 
+def _softmax_original_chain(recipe: Recipe, width: int) -> int:
+    """Those of a row of this or a lesser width: of the widest that a warp takes, or of a CTA's."""
+    return max(
+        _softmax_steps_chain(recipe, int(norms.original_lanes(w)), w)
+        for w in (min(width, norms.LAST_WARP_WIDTH), width)
+    )
+
+
 def _softmax_streamed_chain(recipe: Recipe, width: int) -> int:
-    """As the original by a CTA of more threads."""
-    vectors = -(-(width + scans.BEFORE_RUN) // (recipe.threads * recipe.items)) + recipe.phases
-    return vectors * (recipe.items + 2) + 10 + 2 * (recipe.threads // 32) + _EXPONENTIAL
+    """Those of a CTA."""
+    return _softmax_steps_chain(recipe, recipe.threads, width)
 
 
 def _softmax_held_chain(recipe: Recipe, width: int) -> int:

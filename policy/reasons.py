@@ -158,6 +158,12 @@ REASONS: dict[str, Reason] = {
             "The program is not one load, one reduction of the row, at most a division by the count, and one store.",
             "Express the work as a closed reduction.",
         ),
+        Reason(
+            "not_closed_softmax",
+            _R,
+            "The program is not one load, its exponentials over their sum, and one store.",
+            "Express the work as a softmax in FP32 of the whole row.",
+        ),
         Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum, a max or a min."),
         Reason(
             "nan_policy_unknown",

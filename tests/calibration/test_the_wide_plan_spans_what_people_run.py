@@ -18,6 +18,7 @@ from features.program import OPS
 from features.proof import Proved, candidates
 from features.schema import point
 from features.schemas import schemas_of
+from features.schemas_norm import ROWNORM_1
 from features.schemas_reduce import REDUCE_2
 from features.workload import Workload
 from kernels.dtypes import STORAGE
@@ -94,6 +95,7 @@ LEAST_INSIDE = {
         for role in (ORIGINAL, RECIPE, ANY, NARROW, BROAD)
     },
     **{(schema, role): 0.75 for schema in ("reduce/1", "reduce/2") for role in REDUCE_2.roles if role != ORIGINAL},
+    **{("rownorm/1", role): 0.75 for role in ROWNORM_1.roles if role != ORIGINAL},
 }
 Columns = dict[tuple[str, str, str], list[tuple[float, ...]]]
 
@@ -129,7 +131,7 @@ def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(pl
         inside = [
             all(low <= value <= high for (low, high), value in zip(ranges, vector, strict=True)) for vector in vectors
         ]
-        few = key[0].startswith("reduce/") and key[1] != ORIGINAL and len(inside) < FEW
+        few = key[0].startswith(("reduce/", "rownorm/")) and key[1] != ORIGINAL and len(inside) < FEW
         assert few or sum(inside) >= LEAST_INSIDE.get(key[:2], 1.0) * len(inside), key
 
 

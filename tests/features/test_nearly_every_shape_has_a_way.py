@@ -15,7 +15,8 @@ LEAST_SHARE = 0.95
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", OPS)
 def test_a_recipe_besides_the_original_is_proved(op: str, dtype: str, offset: int) -> None:
-    held = {(rows, width): proved(op, dtype, rows, width, offset) for rows in ROWS for width in WIDTHS}
+    asked = [width for width in WIDTHS if width > 1 or op != "softmax"]  # of one element a softmax is 1
+    held = {(rows, width): proved(op, dtype, rows, width, offset) for rows in ROWS for width in asked}
     assert all(recipes[0].role == ORIGINAL for recipes in held.values())
     without = [shape for shape, recipes in held.items() if len(recipes) == 1]
     assert len(without) <= (1 - LEAST_SHARE) * len(held), without

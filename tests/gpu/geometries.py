@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from features.program import program_of
-from features.proof import legal
+from features.program import OPS, program_of
+from features.proof import form_of, legal
 from features.workloads import Workloads
 from kernels.dtypes import STORAGE, storage
 from kernels.guard import VECTOR_BYTES
 from kernels.launch import rows_per_program
 from kernels.recipe import Recipe
 from kernels.recipes import recipes_of
-from kernels.reductions import LEAST_CTAS, REDUCTIONS
+from kernels.reductions import LEAST_CTAS
 
 DTYPES = tuple(STORAGE)
+OP_OF = {form_of(program_of(op, DTYPES[0])): op for op in OPS}
 # Widths that are asked for, and the most elements of a shape: small enough for the sanitizer, enough for lanes that
 # take several rows each (4609 rows of 16) and for more than one step of the widest CTA.
 MOST_WIDTH, MOST_ELEMENTS = 20_000, 80_000
@@ -75,10 +76,8 @@ def takes_somewhere(recipe: Recipe, dtype: str, rows: int, width: int) -> bool:
 
 
 def _proved(recipe: Recipe, dtype: str, rows: Any, widths: Any, layout: Layout) -> Any:
-    reduction = REDUCTIONS.get(recipe.form)
     alignment = math.gcd(layout.x_offset * storage(dtype).bytes, VECTOR_BYTES)
-    program = program_of("scan" if reduction is None else reduction.op, dtype)
-    works = Workloads(program, rows, widths, widths + layout.x_gap, alignment)
+    works = Workloads(program_of(OP_OF[recipe.form], dtype), rows, widths, widths + layout.x_gap, alignment)
     return np.broadcast_to(legal(works, recipe), widths.shape)
 
 

@@ -19,6 +19,7 @@ from tests.gpu.geometries import (
     DTYPES,
     LAYOUTS,
     MOST_ELEMENTS,
+    OP_OF,
     Case,
     Layout,
     cases,
@@ -33,7 +34,6 @@ from tests.gpu.geometries import (
 )
 
 ANY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda row: row.id)
-OP_OF = {form_of(program_of(op, "float32")): op for op in OPS}
 
 
 def proved(recipe: Recipe, dtype: str, rows: int, width: int) -> bool:
