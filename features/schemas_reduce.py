@@ -78,7 +78,7 @@ def conflicts(p: Point) -> Number:
     return words + (_BANKS - words) * (words > _BANKS)
 
 
-_CONSTANT = Feature("constant", "1", "what every launch costs", "1", constant)
+CONSTANT = Feature("constant", "1", "what every launch costs", "1", constant)
 _TRAFFIC = Feature("traffic", "MiB/SM", "bytes read and written over SMs", "b R (N + 1) / (S 2^20)", traffic)
 _FAR_TRAFFIC = Feature(
     "far_traffic",
@@ -87,7 +87,7 @@ _FAR_TRAFFIC = Feature(
     "F b R (N + 1) / (S 2^20)",
     lambda p: is_far(p) * traffic(p),
 )
-_BATCH_STEPS = Feature(
+BATCH_STEPS = Feature(
     "batch_steps",
     "steps",
     "steps of a lane over capacity batches of C = ceil(R / B) p CTAs; J = ceil(ceil(b N / q) / (p L)) pieces of a row, "
@@ -95,38 +95,41 @@ _BATCH_STEPS = Feature(
     "H P, H = ceil(C / (S A)), P = V ceil(J / f), V = ceil(min(B, R) L / T)",
     lambda p: p.resident_batches * steps(p),
 )
-_PROGRAMS = Feature("programs", "CTAs/SM", "CTAs that an SM starts", "C / S", lambda p: p.ctas / p.sm_count)
-_MASKED = Feature(
+PROGRAMS = Feature("programs", "CTAs/SM", "CTAs that an SM starts", "C / S", lambda p: p.ctas / p.sm_count)
+MASKED = Feature(
     "masked", "KiB/SM", "what steps cover and no row has, over SMs", "(C P q T f - b R N) / (S 2^10)", masked
 )
+BATCH_ELEMENTS = Feature(
+    "batch_elements",
+    "elements",
+    "elements that a lane takes, one after the other, over batches",
+    "H V J q / b",
+    lambda p: p.resident_batches * pieces(p) * p.lane_bytes // p.storage_bytes,
+)
+BATCH_BYTES = Feature(
+    "batch_bytes",
+    "MiB",
+    "what a CTA asks for, over batches: one alone moves less than its SM could",
+    "H V J q T / 2^20",
+    lambda p: p.resident_batches * pieces(p) * p.lane_bytes * p.threads / MIB,
+)
+COMBINING = Feature(
+    "combining",
+    "stages",
+    "stages from a row's lanes to one, over batches",
+    "H log2 L",
+    lambda p: p.resident_batches * stages(p),
+)
 _WAYS = (
-    _CONSTANT,
+    CONSTANT,
     _TRAFFIC,
     _FAR_TRAFFIC,
-    _BATCH_STEPS,
-    Feature(
-        "batch_elements",
-        "elements",
-        "elements that a lane takes, one after the other, over batches",
-        "H V J q / b",
-        lambda p: p.resident_batches * pieces(p) * p.lane_bytes // p.storage_bytes,
-    ),
-    Feature(
-        "batch_bytes",
-        "MiB",
-        "what a CTA asks for, over batches: one alone moves less than its SM could",
-        "H V J q T / 2^20",
-        lambda p: p.resident_batches * pieces(p) * p.lane_bytes * p.threads / MIB,
-    ),
-    _PROGRAMS,
-    _MASKED,
-    Feature(
-        "combining",
-        "stages",
-        "stages from a row's lanes to one, over batches",
-        "H log2 L",
-        lambda p: p.resident_batches * stages(p),
-    ),
+    BATCH_STEPS,
+    BATCH_ELEMENTS,
+    BATCH_BYTES,
+    PROGRAMS,
+    MASKED,
+    COMBINING,
 )
 _PARTS = Feature(
     "parts",
@@ -136,10 +139,10 @@ _PARTS = Feature(
     lambda p: p.row_parts * ceil_div(p.rows, p.sm_count),
 )
 # Rows of a few elements, of which a lane takes several at once: no masks, and hardly a stage to combine in.
-_OF_SPANS = (_CONSTANT, _TRAFFIC, _FAR_TRAFFIC, _BATCH_STEPS, _PROGRAMS)
+_OF_SPANS = (CONSTANT, _TRAFFIC, _FAR_TRAFFIC, BATCH_STEPS, PROGRAMS)
 _OF_STAGES = (
     *_OF_SPANS,
-    _MASKED,
+    MASKED,
     Feature(
         "bank_turns",
         "turns/SM",
