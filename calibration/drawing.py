@@ -22,6 +22,8 @@ BUFFERS = 4
 COLD_BUFFERS = 2
 # An inventory keeps this far from the ends of what training spans, so that every feature of it lies inside.
 MARGIN = 2
+# What a training geometry stands for.
+TRAINED = {"set": "training"}
 
 Key = tuple[str, str, int, int]
 
@@ -67,11 +69,15 @@ def training(
 ) -> tuple[Planned, ...]:
     """Return the training geometries of an op, dtype by dtype."""
     reserved = {planned.key for planned in _named(op, grid, limits)}
-    return tuple(
+    drawn = [
         planned
         for turn, dtype in enumerate(dtypes)
         for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved, share)
-    )
+    ]
+    keys = {planned.key for planned in drawn}
+    anchored = [Planned(op, dtype, a.rows, a.width, TRAINED) for a in grid.anchors for dtype in a.dtypes]
+    fitting = [a for a in anchored if limits.fits(a.program, a.rows, a.width) and a.key not in keys | reserved]
+    return (*drawn, *fitting)
 
 
 def _training(
@@ -102,7 +108,7 @@ def _training(
         others.sort(key=lambda rows, width=width: (used[rows], draw(seed, op, dtype, rows, width)))  # type: ignore[misc]
         for rows in sorted(corners | set(others[: grid.picks])):
             used[rows] += 1
-            yield Planned(op, dtype, rows, width, {"set": "training"})
+            yield Planned(op, dtype, rows, width, TRAINED)
 
 
 def inventory(

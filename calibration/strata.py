@@ -67,7 +67,7 @@ ROWS = (
 
 @frozen
 class Named:
-    """A geometry that is in the inventory whatever the seed, and in no training set."""
+    """A geometry that is in a plan whatever the seed."""
 
     rows: int
     width: int
@@ -88,6 +88,7 @@ class Grid:
     balanced : whether a geometry goes to the row stratum and dtype used least so far, and the share of an element
         stratum that not all width strata meet to the others; else strata take turns and what nothing meets is left out.
     spans : training widths at which every dtype is measured with the most rows that fit.
+    anchors : training geometries that are not drawn: the ends of what recipes take, which few draws would meet.
     named : geometries of the inventory that are not drawn.
     peers : on how many drawn geometries of the inventory peers join; None is all.
     """
@@ -101,6 +102,7 @@ class Grid:
     row_strata: tuple[RowStratum, ...] = ROWS
     balanced: bool = False
     spans: tuple[int, ...] = ()
+    anchors: tuple[Named, ...] = ()
     named: tuple[Named, ...] = ()
     peers: int | None = None
 

@@ -50,6 +50,22 @@ NAMED: tuple[tuple[str, tuple[Named, ...]], ...] = (
     ("rownorm", (*_FEW_WIDE, *_OF_NORMS)),
 )
 
+# Where draws seldom reach: the most rows and CTAs of a split; rows of the documented recipes and the most steps
+# of paired chunks just before traffic leaves L2 (45 of 60 MB); a ragged row past 2^20; the fewest rows of which lanes
+# take several.
+_HALVES = ("float16", "bfloat16")
+_SPLITS = (Named(48, MOST), Named(31, MOST), Named(31, 2**19), Named(1, 2 * MOST - 1))
+_NEAR = tuple(
+    Named(rows // elements, width, dtypes)
+    for elements, dtypes in ((1, _HALVES), (2, ("float32",)))
+    for rows, width in ((10_560, 1024), (5280, 2048), (2640, 4096), (1320, 8192), (330, 32_767))
+)
+_SEVERAL = (
+    *(Named(2048, 8, _HALVES), Named(1024, 16, _HALVES)),
+    *(Named(2048, 4, ("float32",)), Named(1024, 8, ("float32",))),
+)
+ANCHORS: dict[str, tuple[Named, ...]] = {"prefix": (*_SPLITS, *_NEAR), "reduce": (Named(1, 2 * MOST - 1), *_SEVERAL)}
+
 
 def wide(family: str) -> Grid:
     """Return the wide grid of a family: the same for all, but for the geometries named for its first operator.
@@ -71,6 +87,7 @@ def wide(family: str) -> Grid:
         row_strata=WIDE_ROWS,
         balanced=True,
         spans=(*_POWERS, *_PAST, 4089, 8185, 16_377),
+        anchors=ANCHORS.get(family.partition(".")[0], ()),
         named=dict(NAMED).get(family.partition(".")[0], ()),
         peers=40,
     )
