@@ -31,7 +31,7 @@ MAX_ELEMENTS = 2**28
 DOCUMENTED, WIDE = "documented", "wide"
 INVENTORIES = (DOCUMENTED, WIDE)
 # What a calibration draws from unless it is told otherwise.
-INVENTORY = DOCUMENTED
+INVENTORY = WIDE
 
 
 @frozen(slots=False)

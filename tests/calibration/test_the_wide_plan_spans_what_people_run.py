@@ -88,10 +88,10 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
 
 FEW = 6  # judged geometries of a role and dtype, of which one outside would be a sixth
 LEAST_INSIDE = {
-    **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "scan/5", "scan/6", "reduce/1", "reduce/2")},
+    **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "scan/5", "scan/6", "scan/7", "reduce/1", "reduce/2")},
     **{
-        (schema, role): 0.9
-        for schema in ("scan/4", "scan/5", "scan/6")
+        (schema, role): 0.85 if schema == "scan/7" else 0.9
+        for schema in ("scan/4", "scan/5", "scan/6", "scan/7")
         for role in (ORIGINAL, RECIPE, ANY, NARROW, BROAD)
     },
     **{(schema, role): 0.75 for schema in ("reduce/1", "reduce/2") for role in REDUCE_2.roles if role != ORIGINAL},
@@ -123,7 +123,8 @@ def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(pl
     up to one in four where there are six and more.
     Where rows are split, many rows may make more CTAs than any training geometry has: there whole rows are better. The
     most rows of an odd width may take more steps off vector boundaries than any of training: up to 1 in 10 originals of
-    a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162.
+    a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162. Columns for what is
+    near and far have ends where the two meet: up to 3 in 20, and none of 492 once an inventory has taught.
     """
     trained, judged = columns(plan.training), columns(plan.validation)
     for key, vectors in judged.items():
@@ -197,7 +198,7 @@ def test_an_inventory_of_no_name_is_refused() -> None:
 def test_measuring_an_op_is_estimated_within_its_budget() -> None:
     plan = drawn(OP_LIST[0])
     told = estimate(plan, peers=True)
-    assert told.measuring_s <= 150
+    assert told.measuring_s <= 160
     assert told.with_peers == sum(p.peers for p in plan.validation)
     assert estimate(plan, peers=False).peers_s == 0
     assert f"2 runs of {len(plan.validation)}" in str(told)
@@ -214,8 +215,10 @@ def test_programs_of_one_family_share_its_training_and_are_judged_outside_it() -
     alone = drawn("sum", 3)
     together = draw_plan(ops, 3, H200, 64 * GIB, inventory_name="wide")
     assert {p.op for p in together.training} == {"sum", "max"}
-    widths = {op: {p.width for p in together.training if p.op == op} for op in ("sum", "max")}
-    assert set.union(*widths.values()) == {p.width for p in alone.training}
+    anchors = {(anchor.rows, anchor.width) for anchor in wide("reduce").anchors}
+    dealt = [p for p in together.training if (p.rows, p.width) not in anchors]
+    widths = {op: {p.width for p in dealt if p.op == op} for op in ("sum", "max")}
+    assert set.union(*widths.values()) == {p.width for p in alone.training if (p.rows, p.width) not in anchors}
     assert sum(map(len, widths.values())) == len(set.union(*widths.values()))
     assert len(together.training) < 1.2 * len(alone.training)
     trained = {(p.dtype, p.rows, p.width) for p in together.training}
