@@ -138,8 +138,9 @@ def named(family: str) -> tuple[Named, ...]:
     return NAMED.get(family.partition(".")[0], ())
 
 
-# Where draws seldom reach: the most rows and CTAs of a split; rows of the documented recipes and the most steps of paired
-# chunks just before traffic leaves L2 (45 of 60 MB); a ragged row past 2^20; the fewest rows of which lanes take several.
+# Where draws seldom reach: the most rows and CTAs of a split; rows of the documented recipes and the most steps of
+# paired chunks just before traffic leaves L2 (45 of 60 MB); a ragged row past 2^20; the fewest rows of which lanes take
+# several.
 _HALVES = ("float16", "bfloat16")
 _SPLITS = (Named(48, 2**20), Named(31, 2**20), Named(31, 2**19), Named(1, 2**21 - 1))
 _NEAR = tuple(
