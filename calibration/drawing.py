@@ -23,7 +23,7 @@ COLD_BUFFERS = 2
 # An inventory keeps this far from the ends of what training spans, so that every feature of it lies inside.
 MARGIN = 2
 
-Key = tuple[str, str, int, int]
+Key = tuple[str, str, *tuple[int, ...]]
 
 
 @frozen
@@ -113,7 +113,7 @@ def inventory(
     No geometry that any program of the family is trained on is among them.
     """
     named = tuple(_named(op, grid, limits))
-    taken = {(op, planned.dtype, planned.rows, planned.width) for planned in (*trained, *named)}
+    taken: set[Key] = {(op, planned.dtype, *planned.extents) for planned in (*trained, *named)}
     drawn = tuple((_balanced if grid.balanced else _in_turn)(op, dtypes, grid, seed, limits, taken))
     return (*named, *_with_peers(drawn, grid.peers, seed))
 

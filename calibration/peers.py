@@ -12,6 +12,7 @@ from itertools import cycle
 from typing import Any
 
 from calibration.buffers import Buffers
+from calibration.extents import shape_in_memory
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.peers_cupy import cupy_peers
@@ -90,7 +91,7 @@ class TorchPeers:
     """The peers of a session. What is compiled stays, so that both runs of a validation time the same code."""
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, str, int, int], Callable[[Any], Any] | str] = {}
+        self._compiled: dict[tuple[str, str, *tuple[int, ...]], Callable[[Any], Any] | str] = {}
 
     def __call__(self, session: Session, planned: Planned, used: Buffers) -> Mapping[str, Callable[[int], Graph] | str]:
         """Return how to capture each peer on the very inputs, or why it cannot be run."""
@@ -169,7 +170,7 @@ def tensor(x: Guarded) -> Any:
     import torch
 
     kind = cupy.uint16 if x.dtype == "bfloat16" else x.dtype
-    seen = torch.from_dlpack(x.body.view(kind).reshape(x.rows, x.width))
+    seen = torch.from_dlpack(x.body.view(kind).reshape(x.shape))
     return seen.view(torch.bfloat16) if x.dtype == "bfloat16" else seen
 
 
@@ -177,7 +178,8 @@ def warm(planned: Iterable[Planned], processes: int) -> None:
     """Compile every shape into torch's own cache, several at a time in processes, before any round starts."""
     shares: list[list[list[Any]]] = [[] for _ in range(max(1, processes))]
     for number, point in enumerate(planned):
-        shares[number % len(shares)].append([point.form, point.dtype, point.rows, point.width])
+        shape = shape_in_memory(point.rows, point.width, point.inner)
+        shares[number % len(shares)].append([point.form, point.dtype, *shape])
     command = [sys.executable, "-m", "calibration.peers"]
     running = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -196,8 +198,8 @@ def _warm_here() -> None:
     """Compile the shapes that standard input lists. A failure shows again, and is kept, when the sweep compiles it."""
     import torch
 
-    for number, (form, dtype, rows, width) in enumerate(json.load(sys.stdin)):
-        source = torch.empty(rows, width, dtype=getattr(torch, dtype), device="cuda").uniform_()
+    for number, (form, dtype, *shape) in enumerate(json.load(sys.stdin)):
+        source = torch.empty(shape, dtype=getattr(torch, dtype), device="cuda").uniform_()
         _compile(TORCH[form], number, source)
         del source
 

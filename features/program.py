@@ -15,20 +15,26 @@ from kernels.reductions import REDUCTIONS, Reduction
 
 DIVIDE_BY_COUNT = "divide_by_count"
 
+# What the elements of a row are adjacent along: the last axis, or the second of images, channels and positions.
+LAST, CHANNELS = "last", "channels"
+
 type_of_row = tuple[str, str]  # (dtype, "row" or "scalar")
 
 
 @frozen
 class Load:
-    """Every element of the row, once, as stored."""
+    """Every element of the row, once, as stored. Along channels a row is what the channels of an image have at one
+    position, so that the rows of an image interleave.
+    """
 
     dtype: str
+    along: str = LAST
 
     def type(self) -> type_of_row:
         return storage(self.dtype).name, "row"
 
     def tree(self) -> list[Any]:
-        return ["load", self.dtype]
+        return ["load", self.dtype, *([] if self.along == LAST else [self.along])]
 
 
 @frozen
@@ -202,6 +208,21 @@ def operands(node: Expression) -> tuple[Expression, ...]:
     if isinstance(node, Combine):
         return node.left, node.right
     return () if isinstance(node, Load) else (node.operand,)
+
+
+@cache
+def axis_of(program: Program) -> str:
+    """Return what the rows of a program lie along, or raise `ProgramError` where its loads disagree."""
+    found: set[str] = set()
+    left: list[Expression] = [program.expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, Load):
+            found.add(node.along)
+        left += operands(node)
+    if found not in ({LAST}, {CHANNELS}):
+        raise ProgramError(f"the loads of a program are all along {LAST} or all along {CHANNELS}, not {sorted(found)}")
+    return found.pop()
 
 
 def takes_empty_rows(program: Program) -> bool:

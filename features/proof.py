@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from features.claim import Claim, Truth
 from features.errors import ProgramError, Refused
-from features.program import Combine, Expression, Load, Map, Prefix, Program, Reduce
+from features.program import CHANNELS, Combine, Expression, Load, Map, Prefix, Program, Reduce
 from features.proofs import PROOFS, launchable
 from features.workload import Workload
 from features.workloads import Workloads
@@ -40,11 +40,11 @@ def form_of(program: Program) -> str:
 
 
 def _form(node: Expression) -> str:
-    """Return operators joined by dots; of a combination both sides, the loaded row being `x`."""
+    """Return operators joined by dots; of a combination both sides. The loaded row is `x` there; channels are `c`."""
     if isinstance(node, Combine):
         return f"{node.function}({_form(node.left) or 'x'},{_form(node.right) or 'x'})"
     if isinstance(node, Load):
-        return ""
+        return "c" if node.along == CHANNELS else ""
     name = ""
     if isinstance(node, Prefix):
         name = f"prefix.{node.algebra}"

@@ -33,6 +33,7 @@ class Point:
     threads of each of `row_parts` CTAs take a row together, `row_phases` chunks of 8 elements (for a reduction, vectors
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
     or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
+    `inner` consecutive rows interleave.
     """
 
     rows: Number
@@ -50,6 +51,7 @@ class Point:
     sm_count: int
     warp_threads: int
     l2_bytes: int
+    inner: Number = 1
 
     # Terms that several features share, computed once.
     row_warps: Number = field(init=False)
@@ -170,4 +172,5 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,
+        inner=work.inner,
     )

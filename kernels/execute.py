@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from kernels import driver
 from kernels.arrays import StreamPointer
@@ -16,6 +16,7 @@ from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
 from kernels.recipe import ORIGINAL
+from kernels.templates import TEMPLATES
 from kernels.workspace import workspaces
 
 
@@ -123,7 +124,7 @@ def _copied(x: Span, scratch: Any, stream: int) -> Span:
     address = int(scratch.data.ptr) + x.address % VECTOR_BYTES
     kind = cupy.cuda.runtime.memcpyDeviceToDevice
     cupy.cuda.runtime.memcpyAsync(address, x.address, x.bytes, kind, stream)
-    return Span(address, x.rows, x.width, x.pitch, x.element_bytes)
+    return evolve(x, address=address)
 
 
 def capturing(stream: int) -> bool:
@@ -139,7 +140,8 @@ def capturing(stream: int) -> bool:
 def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int, workspace: int | None = None) -> None:
     from cupy_backends.cuda.api import driver as cuda
 
-    extents = (x.rows, x.width, x.pitch, y.pitch)
+    inner = (x.inner,) if TEMPLATES[kernel.recipe.template].takes_inner else ()
+    extents = (x.rows, x.width, x.pitch, y.pitch, *inner)
     values: list[Any] = [
         ctypes.c_void_p(x.address),
         ctypes.c_void_p(y.address),

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import field, frozen
 
 from features.errors import FeatureError
-from features.program import Cast, Expression, Load, Map, Prefix, Program, Store
+from features.program import Cast, Combine, Expression, Load, Map, Prefix, Program, Reduce, Store
 from features.schema import point
 from features.schemas import SCHEMAS
 from features.workload import Workload
@@ -253,7 +253,7 @@ def _workload(facts: Mapping[str, Any]) -> Workload:
     if program.digest() != facts["program_digest"]:
         raise ValueError(f"program digest {facts['program_digest']} is not that of the stored program")
     names = ("rows", "width", "row_pitch", "alignment_bytes", "numerics")
-    return Workload(program, **{name: facts[name] for name in names})
+    return Workload(program, **{name: facts[name] for name in names}, inner=facts.get("inner", 1))
 
 
 def _target(facts: Mapping[str, Any]) -> Target:
@@ -276,9 +276,11 @@ def _expression(tree: Any) -> Expression:
 
 # How each operator of features.program is read back from its stored tree.
 _READERS: dict[str, Callable[[Any], Expression]] = {
-    "load": lambda tree: Load(tree[1]),
+    "load": lambda tree: Load(*tree[1:]),
     "cast": lambda tree: Cast(_expression(tree[2]), tree[1]),
+    "combine": lambda tree: Combine(_expression(tree[2]), _expression(tree[3]), tree[1]),
     "map": lambda tree: Map(_expression(tree[2]), tree[1]),
+    "reduce": lambda tree: Reduce(_expression(tree[4]), tree[1], tree[2], tree[3] == "ordered"),
     "prefix": lambda tree: Prefix(_expression(tree[3]), tree[1], tree[2] == "ordered"),
     "store": lambda tree: Store(_expression(tree[2]), tree[1]),
 }

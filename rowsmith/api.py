@@ -178,7 +178,7 @@ def _workload(op: str, source: Buffer, name: str) -> Workload:
 
 
 def _span(source: Buffer, work: Workload) -> Span:
-    return span(source.address, work.rows, work.width, work.row_pitch, work.dtype)
+    return span(source.address, work.rows, work.width, work.row_pitch, work.dtype, work.inner)
 
 
 def _dispatcher(source: Buffer) -> Dispatcher:
