@@ -7,13 +7,13 @@ from typing import Any
 
 from attrs import frozen
 
-from features.program import DIVIDE_BY_COUNT, Combine, Expression, Map, Prefix, Program, Reduce, operands
+from features.expression import DIVIDE_BY_COUNT, Combine, Map, Prefix, Reduce, every_node
+from features.program import Program
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.launch import lane_elements, spread
 from kernels.recipe import ORIGINAL, Recipe
-from kernels.reductions import out_width
 
 Number = Any  # an int, or a NumPy array of them
 
@@ -68,16 +68,15 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
     run = work.width * through.run_rows
     steps, groups = -(-run // step), -(-work.rows // through.rows_per_cta)
     valid, padded = work.rows * work.width, groups * (through.rows_per_cta // through.run_rows) * steps * step
-    collective, row_maps, result_maps = _parts(work.program)
-    results = work.rows * out_width(recipe.form, work.width)
+    made_of = _parts(work.program)
     return WorkFacts(
         programs=groups * through.parts,
         valid_elements=valid,
         padded_elements=padded,
-        collective=collective,
+        collective=made_of.collective,
         collective_elements=through.rows_per_cta * -(-work.width // through.parts),
-        elementwise=_of(row_maps, valid) + _of(result_maps, results),
-        transcendental=_of(row_maps & TRANSCENDENTAL, valid) + _of(result_maps & TRANSCENDENTAL, results),
+        elementwise=len(made_of.of_rows) * valid + len(made_of.of_scalars) * work.rows,
+        transcendental=_slow(made_of.of_rows) * valid + _slow(made_of.of_scalars) * work.rows,
         storage_bytes=storage(work.dtype).bytes,
         compute_bytes=COMPUTE_BYTES,
         contiguous_stride=work.inner,
@@ -91,22 +90,28 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
     )
 
 
-def _of(functions: frozenset[str], elements: Number) -> Number:
-    return len(functions) * elements
+@frozen
+class _Parts:
+    """What a program is made of: its collectives, and the functions it applies to elements and to scalars of a row."""
+
+    collective: str
+    of_rows: tuple[str, ...]
+    of_scalars: tuple[str, ...]
+
+
+def _slow(functions: tuple[str, ...]) -> int:
+    return sum(function in TRANSCENDENTAL for function in functions)
 
 
 @cache
-def _parts(program: Program) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the collectives of a program, innermost last, and the functions of rows and of scalars."""
+def _parts(program: Program) -> _Parts:
+    """Return the parts of a program, outermost first; one that stands there twice is worked out once."""
     collectives: list[str] = []
-    maps: dict[str, set[str]] = {"row": set(), "scalar": set()}
-    left: list[Expression] = [program.expression.operand]
-    while left:
-        node = left.pop(0)
+    functions: dict[str, list[str]] = {"row": [], "scalar": []}
+    for node in dict.fromkeys(every_node(program.expression)):
         if isinstance(node, Prefix | Reduce):
             collectives.append(f"{node.tree()[0]} {node.algebra}")
         elif isinstance(node, Map | Combine):
-            maps[node.type()[1]].add(node.function)
-        left += operands(node)
-    found = " and ".join(dict.fromkeys(collectives)) or "none"
-    return found, frozenset(maps["row"]), frozenset(maps["scalar"])
+            functions[node.type()[1]].append(node.function)
+    collective = " and ".join(dict.fromkeys(collectives)) or "none"
+    return _Parts(collective, tuple(functions["row"]), tuple(functions["scalar"]))

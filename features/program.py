@@ -9,143 +9,27 @@ from typing import Any
 from attrs import frozen
 
 from features.errors import ProgramError, show
-from kernels.dtypes import STORAGE, storage
+from features.expression import (
+    CHANNELS,
+    DIVIDE_BY_COUNT,
+    LAST,
+    Cast,
+    Combine,
+    Expression,
+    Load,
+    Map,
+    Parameter,
+    Prefix,
+    Reduce,
+    Store,
+    Weight,
+    every_node,
+    operands,
+)
+from kernels.dtypes import STORAGE
 from kernels.identity import digest
+from kernels.norms import NORMS
 from kernels.reductions import REDUCTIONS, Reduction
-
-DIVIDE_BY_COUNT = "divide_by_count"
-
-# What the elements of a row are adjacent along: the last axis, or the second of images, channels and positions.
-LAST, CHANNELS = "last", "channels"
-
-type_of_row = tuple[str, str]  # (dtype, "row" or "scalar")
-
-
-@frozen
-class Load:
-    """Every element of the row, once, as stored. Along channels a row is what the channels of an image have at one
-    position, so that the rows of an image interleave.
-    """
-
-    dtype: str
-    along: str = LAST
-
-    def type(self) -> type_of_row:
-        return storage(self.dtype).name, "row"
-
-    def tree(self) -> list[Any]:
-        return ["load", self.dtype, *([] if self.along == LAST else [self.along])]
-
-
-@frozen
-class Cast:
-    """The operand in another dtype, rounded to nearest even."""
-
-    operand: Expression
-    dtype: str
-
-    def type(self) -> type_of_row:
-        return storage(self.dtype).name, self.operand.type()[1]
-
-    def tree(self) -> list[Any]:
-        return ["cast", self.dtype, self.operand.tree()]
-
-
-@frozen
-class Map:
-    """An elementwise function of the operand, by its standard name (`abs`, `square`, `exp`).
-
-    `divide_by_count` of a reduction divides by the elements that entered it: all of them, or those that are numbers.
-    """
-
-    operand: Expression
-    function: str
-
-    def type(self) -> type_of_row:
-        return self.operand.type()
-
-    def tree(self) -> list[Any]:
-        return ["map", self.function, self.operand.tree()]
-
-
-@frozen
-class Prefix:
-    """The inclusive prefix of the operand along the row. `ordered` demands strictly left-to-right additions."""
-
-    operand: Expression
-    algebra: str = "sum"
-    ordered: bool = False
-
-    def type(self) -> type_of_row:
-        dtype, extent = self.operand.type()
-        if extent != "row":
-            raise ProgramError(f"a prefix needs a row, and its operand is a {extent}")
-        return dtype, extent
-
-    def tree(self) -> list[Any]:
-        return ["prefix", self.algebra, "ordered" if self.ordered else "unordered", self.operand.tree()]
-
-
-@frozen
-class Reduce:
-    """One number from a row. `ordered` demands strictly left-to-right combination.
-
-    Of MAX and MIN -0.0 is less than +0.0. A NaN is the result (`propagate`), or is left out (`suppress`): a row of NaN
-    alone, or of nothing, then gives the identity.
-    """
-
-    operand: Expression
-    algebra: str = "sum"
-    nan: str = "propagate"
-    ordered: bool = False
-
-    def type(self) -> type_of_row:
-        dtype, extent = self.operand.type()
-        if extent != "row":
-            raise ProgramError(f"a reduction needs a row, and its operand is a {extent}")
-        return dtype, "scalar"
-
-    def tree(self) -> list[Any]:
-        order = "ordered" if self.ordered else "unordered"
-        return ["reduce", self.algebra, self.nan, order, self.operand.tree()]
-
-
-@frozen
-class Combine:
-    """An elementwise function of two operands (`subtract`, `divide`); one that is a scalar meets every element."""
-
-    left: Expression
-    right: Expression
-    function: str
-
-    def type(self) -> type_of_row:
-        (dtype, extent), (other, _) = self.left.type(), self.right.type()
-        if dtype != other:
-            raise ProgramError(f"{self.function} needs operands of one dtype, and has {dtype} and {other}")
-        return dtype, "row" if "row" in (extent, self.right.type()[1]) else "scalar"
-
-    def tree(self) -> list[Any]:
-        return ["combine", self.function, self.left.tree(), self.right.tree()]
-
-
-@frozen
-class Store:
-    """The result, one element written for each element of the operand."""
-
-    operand: Expression
-    dtype: str
-
-    def type(self) -> type_of_row:
-        dtype, extent = self.operand.type()
-        if dtype != self.dtype:
-            raise ProgramError(f"a store of {self.dtype} needs a cast; its operand is {dtype}")
-        return dtype, extent
-
-    def tree(self) -> list[Any]:
-        return ["store", self.dtype, self.operand.tree()]
-
-
-Expression = Load | Cast | Map | Prefix | Reduce | Combine | Store
 
 
 @frozen(cache_hash=True)
@@ -188,38 +72,83 @@ def _reduction(dtype: str, reduction: Reduction) -> Program:
     return Program(Store(Cast(reduced, dtype), dtype))
 
 
-def softmax(dtype: str) -> Program:
-    """exp(x - max x) over its sum along the row, in FP32 and in any order, one cast at the end."""
-    row = Cast(Load(dtype), "float32")
+def normalization(dtype: str, algebra: str, weights: int = 0) -> Program:
+    """A row normalized by one of `NORMALIZED`, times the first weight and plus the second, as many as there are.
+
+    In FP32 and in any order, one cast at the end.
+    """
+    row = NORMALIZED[algebra](Cast(Load(dtype), "float32"))
+    for place, function in zip(range(weights), ("multiply", "add"), strict=False):
+        row = Combine(row, Cast(Weight(dtype, place), "float32"), function)
+    return Program(Store(Cast(row, dtype), dtype))
+
+
+def _softmax(row: Expression) -> Expression:
+    """exp(x - max x) over its sum."""
     raised = Map(Combine(row, Reduce(row, "max"), "subtract"), "exp")
-    return Program(Store(Cast(Combine(raised, Reduce(raised), "divide"), dtype), dtype))
+    return Combine(raised, Reduce(raised), "divide")
+
+
+def _over_root_mean_square(row: Expression) -> Expression:
+    """x times 1 / sqrt(mean x^2 + eps)."""
+    mean_square = _mean(Map(row, "square"))
+    return Combine(row, Map(Combine(mean_square, Parameter("eps"), "add"), "rsqrt"), "multiply")
+
+
+def _standardized(row: Expression) -> Expression:
+    """x - mean x times 1 / sqrt(mean (x - mean x)^2 + eps)."""
+    return _over_root_mean_square(Combine(row, _mean(row), "subtract"))
+
+
+def _mean(row: Expression) -> Expression:
+    return Map(Reduce(row), DIVIDE_BY_COUNT)
+
+
+# By the algebra that kernels are compiled with.
+NORMALIZED: dict[str, Callable[[Expression], Expression]] = {
+    "softmax": _softmax,
+    "rms": _over_root_mean_square,
+    "layer": _standardized,
+}
 
 
 # Names for people and requests. Nothing below the request looks at them.
 OPS: dict[str, Callable[[str], Program]] = {
     "scan": scan,
     **{found.op: partial(_reduction, reduction=found) for found in REDUCTIONS.values()},
-    "softmax": softmax,
+    **{norm.op: partial(normalization, algebra=norm.algebra, weights=norm.weights) for norm in NORMS.values()},
 }
 
 
-def operands(node: Expression) -> tuple[Expression, ...]:
-    """Return what a node is made of: nothing of a load, two of a combination."""
-    if isinstance(node, Combine):
-        return node.left, node.right
-    return () if isinstance(node, Load) else (node.operand,)
+@cache
+def weights_of(program: Program) -> tuple[Weight, ...]:
+    """Return the vectors that all rows share, in the order of their places.
+
+    Raises
+    ------
+    ProgramError : the places are not 0, 1, … each of one dtype.
+    """
+    found = sorted({node for node in every_node(program.expression) if isinstance(node, Weight)}, key=_place)
+    if [weight.place for weight in found] != list(range(len(found))):
+        raise ProgramError(f"weights are at places {[weight.place for weight in found]}; number them from 0, one each")
+    return tuple(found)
+
+
+def _place(weight: Weight) -> tuple[int, str]:
+    return weight.place, weight.dtype
+
+
+@cache
+def parameters_of(program: Program) -> tuple[str, ...]:
+    """Return the names of the scalars that the launch is given, in the order in which they first stand."""
+    nodes = every_node(program.expression)
+    return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Parameter)))
 
 
 @cache
 def axis_of(program: Program) -> str:
     """Return what the rows of a program lie along, or raise `ProgramError` where its loads disagree."""
-    found: set[str] = set()
-    left: list[Expression] = [program.expression]
-    while left:
-        node = left.pop()
-        if isinstance(node, Load):
-            found.add(node.along)
-        left += operands(node)
+    found = {node.along for node in every_node(program.expression) if isinstance(node, Load)}
     if found not in ({LAST}, {CHANNELS}):
         raise ProgramError(f"the loads of a program are all along {LAST} or all along {CHANNELS}, not {sorted(found)}")
     return found.pop()

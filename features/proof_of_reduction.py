@@ -8,7 +8,8 @@ from typing import Any
 
 from features.claim import Claim
 from features.errors import Refused
-from features.program import DIVIDE_BY_COUNT, Cast, Expression, Load, Map, Program, Reduce
+from features.expression import DIVIDE_BY_COUNT, Cast, Expression, Load, Map, Reduce
+from features.program import Program
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage

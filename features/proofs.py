@@ -11,7 +11,8 @@ from functools import cache
 
 from features.claim import Claim, Condition
 from features.errors import Refused
-from features.program import Cast, Load, Prefix, Program
+from features.expression import Cast, Load, Prefix
+from features.program import Program
 from features.proofs_norm import NORM_PROOFS
 from features.proofs_reduce import REDUCE_PROOFS
 from features.proofs_scan import SCAN_PROOFS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from features.claim import Claim
-from features.program import softmax
+from features.program import normalization
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.recipe import ORIGINAL, Recipe
@@ -18,7 +18,7 @@ def closed_softmax(work: Workload | Workloads, recipe: Recipe) -> Claim:
         (
             (
                 "not_closed_softmax",
-                work.program == softmax(dtype),
+                work.program == normalization(dtype, "softmax"),
                 lambda: "the stored value is not exp(x - max x) / sum exp(x - max x) of one row in float32",
             ),
         ),

@@ -11,7 +11,8 @@ from typing import SupportsIndex
 from attrs import frozen
 
 from features.errors import WorkloadError, show
-from features.program import CHANNELS, Program, axis_of, program_of, takes_empty_rows
+from features.expression import CHANNELS
+from features.program import Program, axis_of, program_of, takes_empty_rows
 from kernels.dtypes import storage
 
 MAX_RANK = 64

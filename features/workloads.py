@@ -10,7 +10,8 @@ from attrs import Factory, frozen
 from numpy.typing import NDArray
 
 from features.errors import WorkloadError, show
-from features.program import CHANNELS, Program, axis_of, takes_empty_rows
+from features.expression import CHANNELS
+from features.program import Program, axis_of, takes_empty_rows
 from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, Workload, judge_demands
 from kernels.dtypes import storage
 

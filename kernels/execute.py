@@ -15,6 +15,7 @@ from kernels.driver import Kernel
 from kernels.errors import LaunchError
 from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
+from kernels.operands import NO_OPERANDS, Operands, arguments, judge_operands
 from kernels.recipe import ORIGINAL
 from kernels.templates import TEMPLATES
 from kernels.workspace import workspaces
@@ -35,27 +36,29 @@ class Prepared:
     launches: Counter[str] = field(factory=Counter)
     _counting: threading.Lock = field(factory=threading.Lock, init=False, repr=False)
 
-    def run(self, x: Span, y: Span, stream: int) -> Verdict:
+    def run(self, x: Span, y: Span, stream: int, given: Operands = NO_OPERANDS) -> Verdict:
         """Launch on `stream` what the buffers allow, and count it.
 
         Raises
         ------
-        LaunchError : the buffers overlap in part and the stream is capturing without scratch prepared beforehand.
+        LaunchError : the operands are not the recipe's, or y overlaps a weight; x and y overlap in part and the stream
+            is capturing without scratch prepared beforehand.
         """
         if y.bytes == 0:
             return Verdict.RECIPE
-        verdict = self._judge(x, y)
+        judge_operands(self.chosen.recipe, x, y, given)
+        verdict = self._judge(x, y, given)
         with driver.on(self.original.device):
             workspace = self._workspace(verdict, stream)
             if verdict is Verdict.RECIPE and workspace is None and self.chosen_shape.workspace_bytes:
                 verdict = Verdict.NO_WORKSPACE
             if verdict is Verdict.RECIPE:
-                _launch(self.chosen, self.chosen_shape, x, y, stream, workspace)
+                _launch(self.chosen, self.chosen_shape, x, y, given, stream, workspace)
             elif verdict is Verdict.OVERLAP:
                 scratch = self._scratch(x, stream)  # held until the launch that reads it is enqueued
-                _launch(self.original, self.original_shape, _copied(x, scratch, stream), y, stream)
+                _launch(self.original, self.original_shape, _copied(x, scratch, stream), y, given, stream)
             else:
-                _launch(self.original, self.original_shape, x, y, stream)
+                _launch(self.original, self.original_shape, x, y, given, stream)
         with self._counting:
             self.launches[verdict.value] += 1
         return verdict
@@ -77,10 +80,10 @@ class Prepared:
                 self.scratch = cupy.empty(scratch_bytes, dtype=cupy.uint8)
                 cupy.cuda.Device().synchronize()
 
-    def _judge(self, x: Span, y: Span) -> Verdict:
+    def _judge(self, x: Span, y: Span, given: Operands) -> Verdict:
         """Return what the buffers allow: an original runs wherever they do not overlap in part."""
         recipe = self.chosen.recipe
-        verdict = judge(x, y, recipe.alignment)
+        verdict = judge(x, y, recipe.alignment, given.weights)
         if recipe.role == ORIGINAL and verdict is not Verdict.OVERLAP:
             return Verdict.RECIPE
         return verdict
@@ -137,18 +140,19 @@ def capturing(stream: int) -> bool:
         raise LaunchError(f"the stream cannot be asked whether it captures ({error}); launch on another one") from error
 
 
-def _launch(kernel: Kernel, shape: LaunchShape, x: Span, y: Span, stream: int, workspace: int | None = None) -> None:
+def _launch(
+    kernel: Kernel,
+    shape: LaunchShape,
+    x: Span,
+    y: Span,
+    given: Operands,
+    stream: int,
+    workspace: int | None = None,
+) -> None:
     from cupy_backends.cuda.api import driver as cuda
 
-    inner = (x.inner,) if TEMPLATES[kernel.recipe.template].takes_inner else ()
-    extents = (x.rows, x.width, x.pitch, y.pitch, *inner)
-    values: list[Any] = [
-        ctypes.c_void_p(x.address),
-        ctypes.c_void_p(y.address),
-        *([] if workspace is None else [ctypes.c_void_p(workspace)]),
-        *map(ctypes.c_longlong, extents),
-        *map(ctypes.c_int, shape.extra),
-    ]
+    interleaved = TEMPLATES[kernel.recipe.template].interleaved
+    values = arguments(x, y, given, shape, workspace, interleaved=interleaved)
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
     cuda.launchKernel(
         kernel.function.ptr, shape.ctas, 1, 1, shape.threads, 1, 1, 0, stream, ctypes.addressof(pointers), 0

@@ -67,12 +67,13 @@ DEMANDS: dict[str, Callable[[Span], bool]] = {
 }
 
 
-def judge(x: Span, y: Span, alignment: tuple[str, str] = ("rows", "rows")) -> Verdict:
+def judge(x: Span, y: Span, alignment: tuple[str, str] = ("rows", "rows"), weights: tuple[Span, ...] = ()) -> Verdict:
     """Return what may run on these buffers. Overlap is looked at first: it forbids more than misalignment does.
 
-    `alignment` names what the recipe demands of x and of y.
+    `alignment` names what the recipe demands of x and of y; of weights it demands what it does of a row of x.
     """
     if x.overlaps(y):
         return Verdict.IN_PLACE if x == y else Verdict.OVERLAP
-    met = all(DEMANDS[demand](span) for demand, span in zip(alignment, (x, y), strict=True))
+    of_x, of_y = (DEMANDS[demand] for demand in alignment)
+    met = of_y(y) and all(map(of_x, (x, *weights)))
     return Verdict.RECIPE if met else Verdict.MISALIGNED

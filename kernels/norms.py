@@ -12,7 +12,26 @@ from attrs import frozen
 Number = Any  # an int, or a NumPy array of them
 
 FAMILY = "rownorm"
+
+
+@frozen
+class Norm:
+    """What the programs of a form make of a row. `op` names it for people.
+
+    Attributes
+    ----------
+    algebra : what the templates are compiled with.
+    weights : vectors that all rows share: times the first, plus the second.
+    """
+
+    op: str
+    form: str
+    algebra: str
+    weights: int = 0
+
+
 SOFTMAX = "divide(map.exp.subtract(x,reduce.max),reduce.sum.map.exp.subtract(x,reduce.max))"
+NORMS: dict[str, Norm] = {norm.form: norm for norm in (Norm("softmax", SOFTMAX, "softmax"),)}
 # Rows of at most this many elements are a warp's in the original, longer ones a CTA's: to be measured.
 LAST_WARP_WIDTH = 1024
 

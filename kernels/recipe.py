@@ -38,6 +38,8 @@ class Recipe:
     family : the forms that share a schema, a fit and a grid; a form is a family of its own where none is given.
     alignment : what a launch demands of the 16-byte boundaries of x and of y, by the names of `kernels.guard.DEMANDS`.
     constants : further names and values that the template is compiled with.
+    weights : vectors of a row's width that its kernels take besides x and y.
+    parameters : names of the float scalars that they take (`kernels.operands` has the order of arguments).
     """
 
     id: str
@@ -56,6 +58,8 @@ class Recipe:
     family: str = Factory(lambda self: self.form, takes_self=True)
     alignment: tuple[str, str] = ("rows", "rows")
     constants: tuple[tuple[str, str], ...] = ()
+    weights: int = 0
+    parameters: tuple[str, ...] = ()
 
     @property
     def lanes(self) -> int:
@@ -63,12 +67,14 @@ class Recipe:
         return self.threads * self.rows_each // self.rows_per_cta
 
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts; those of the last four where they are not the plain ones."""
+        """Return the row as JSON-ready facts; those of the last six where they are not the plain ones."""
         further = {
             "rows_each": None if self.rows_each == 1 else self.rows_each,
             "family": None if self.family == self.form else self.family,
             "alignment": None if self.alignment == ("rows", "rows") else list(self.alignment),
             "constants": dict(self.constants) or None,
+            "weights": self.weights or None,
+            "parameters": list(self.parameters) or None,
         }
         return {
             "id": self.id,

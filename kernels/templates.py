@@ -19,7 +19,7 @@ class Template:
     chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
     workspace : its CTAs talk to each other through memory that follows the tensors in its arguments.
     by_vector : a lane takes 16-byte vectors, however many elements of the dtype they hold.
-    takes_inner : rows interleave, and how many is an argument after the extents.
+    interleaved : rows interleave, and how many do is an argument.
     """
 
     file: str
@@ -27,7 +27,7 @@ class Template:
     chain_meaning: str
     workspace: bool = False
     by_vector: bool = False
-    takes_inner: bool = False
+    interleaved: bool = False
 
 
 def _block_scan_chain(recipe: Recipe, width: int) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 from attrs import field, frozen
 
 from features.errors import FeatureError
-from features.program import Cast, Combine, Expression, Load, Map, Prefix, Program, Reduce, Store
+from features.expression import Store, expression_from_tree
+from features.program import Program
 from features.schema import point
 from features.schemas import SCHEMAS
 from features.workload import Workload
@@ -264,23 +265,7 @@ def _target(facts: Mapping[str, Any]) -> Target:
 
 
 def _store(tree: Any) -> Store:
-    node = _READERS[tree[0]](tree)
+    node = expression_from_tree(tree)
     if not isinstance(node, Store):
         raise ValueError(f"a program ends in a store, not in {tree[0]}")
     return node
-
-
-def _expression(tree: Any) -> Expression:
-    return _READERS[tree[0]](tree)
-
-
-# How each operator of features.program is read back from its stored tree.
-_READERS: dict[str, Callable[[Any], Expression]] = {
-    "load": lambda tree: Load(*tree[1:]),
-    "cast": lambda tree: Cast(_expression(tree[2]), tree[1]),
-    "combine": lambda tree: Combine(_expression(tree[2]), _expression(tree[3]), tree[1]),
-    "map": lambda tree: Map(_expression(tree[2]), tree[1]),
-    "reduce": lambda tree: Reduce(_expression(tree[4]), tree[1], tree[2], tree[3] == "ordered"),
-    "prefix": lambda tree: Prefix(_expression(tree[3]), tree[1], tree[2] == "ordered"),
-    "store": lambda tree: Store(_expression(tree[2]), tree[1]),
-}

@@ -18,6 +18,7 @@ from policy.select import recorded
 from policy.select import select as decide
 from policy.selection import Selection
 from rowsmith.live import Dispatcher, Ready, dispatcher
+from rowsmith.operands import NOTHING, Given
 from rowsmith.profiles import profile_for
 
 
@@ -115,6 +116,25 @@ def row_mean(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None
     return _run(_reducing("mean", nan), x, out, stream)
 
 
+def softmax(x: Any, out: Any = None, stream: Any = None) -> Any:
+    """Exponentials of the last axis over their sum, in FP32, one cast to the storage dtype at the end.
+
+    Parameters
+    ----------
+    x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
+    out : array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
+    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
+
+    Raises
+    ------
+    FeatureError : no kernel takes the dtype or the layout, which must be rows of adjacent elements.
+    KernelError : the array is of no GPU, or the launch is not safe.
+
+    Rows of -inf, or with a NaN or +inf, give NaN.
+    """
+    return _run("softmax", x, out, stream)
+
+
 # What goes before an op's name for a NaN policy.
 _NAN_OPS = {"propagate": "", "suppress": "nan"}
 
@@ -142,13 +162,14 @@ def prepare(op: str, x: Any, *, recipe: str | None = None, scratch: bool = False
     return ready
 
 
-def _run(op: str, x: Any, out: Any, stream: Any) -> Any:
+def _run(op: str, x: Any, out: Any, stream: Any, given: Given = NOTHING) -> Any:
     source = buffer(x, "x")
     work = _workload(op, source, "x")
-    given = None if stream is None else stream_pointer(stream)
+    operands = given.operands(source)
+    asked = None if stream is None else stream_pointer(stream)
     reduces = work.program.expression.type()[1] == "scalar"
     wanted = evolve(source, shape=source.shape[:-1]) if reduces else source
-    result = empty_like(x, wanted, given) if out is None else out
+    result = empty_like(x, wanted, asked) if out is None else out
     target = buffer(result, "out")
     refuse_read_only(result, "out")
     if (target.shape, target.dtype, target.device) != (wanted.shape, wanted.dtype, wanted.device):
@@ -157,8 +178,8 @@ def _run(op: str, x: Any, out: Any, stream: Any) -> Any:
             f"it must be {wanted.dtype} {wanted.shape} on device {wanted.device}, " + _LIKE[reduces]
         )
     onto = _workload(op, _with_last_axis(target) if reduces else target, "out")
-    pointer = current_stream(x, source.device) if given is None else given
-    _dispatcher(source).run(work, _span(source, work), _span(target, onto), pointer)
+    pointer = current_stream(x, source.device) if asked is None else asked
+    _dispatcher(source).run(work, _span(source, work), _span(target, onto), pointer, operands)
     return result
 
 

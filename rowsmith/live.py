@@ -13,6 +13,7 @@ from kernels import driver
 from kernels.errors import LaunchError
 from kernels.execute import Prepared, capturing, prepare
 from kernels.guard import Span, Verdict
+from kernels.operands import NO_OPERANDS, Operands
 from kernels.receipt import Receipt
 from kernels.recipe import ORIGINAL, Recipe
 from kernels.recipes import original_of
@@ -50,16 +51,16 @@ class Dispatcher:
     decided: dict[tuple[Workload, str | None], Ready] = field(factory=dict)
     lock: threading.Lock = field(factory=threading.Lock)
 
-    def run(self, workload: Workload, x: Span, y: Span, stream: int) -> Verdict:
+    def run(self, workload: Workload, x: Span, y: Span, stream: int, given: Operands = NO_OPERANDS) -> Verdict:
         """Launch a workload; inside a capture, what is not ready beforehand runs the original."""
         if y.bytes == 0:
             return Verdict.RECIPE
         ready = self.decided.get((workload, None))
         if ready is not None:
-            return ready.prepared.run(x, y, stream)
+            return ready.prepared.run(x, y, stream, given)
         if capturing(stream):
-            return self._unprepared(workload).run(x, y, stream)
-        return self.ready(workload).prepared.run(x, y, stream)
+            return self._unprepared(workload).run(x, y, stream, given)
+        return self.ready(workload).prepared.run(x, y, stream, given)
 
     def ready(self, workload: Workload, forced: str | None = None) -> Ready:
         """Return the decision for a workload with its kernels loaded, deciding and compiling on the first call."""

@@ -9,7 +9,8 @@ import pytest
 
 import features.program
 from features.errors import ProgramError, WorkloadError
-from features.program import CHANNELS, Cast, Combine, Load, Map, Program, Reduce, Store, axis_of, scan
+from features.expression import CHANNELS, Cast, Combine, Load, Map, Reduce, Store, expression_from_tree
+from features.program import Program, axis_of, scan
 from features.proof import form_of
 from features.workload import workload
 from features.workloads import workloads
@@ -35,6 +36,7 @@ def test_a_load_along_channels_is_told_in_tree_and_form() -> None:
     assert form_of(shares("float16")) == "divide(c,reduce.sum.c)"
     assert form_of(shares("float16", "last")) == "divide(x,reduce.sum)"
     assert shares("float16").digest() != shares("float16", "last").digest()
+    assert expression_from_tree(shares("float16").tree()) == shares("float16").expression
     assert (axis_of(shares("float16")), axis_of(scan("float16"))) == (CHANNELS, "last")
 
 

@@ -8,7 +8,8 @@ import pytest
 from attrs import evolve
 
 from features.errors import ProgramError, Refused
-from features.program import Cast, Expression, Load, Map, Prefix, Program, Store
+from features.expression import Cast, Expression, Load, Map, Prefix, Store
+from features.program import Program
 from features.proof import Proved, candidates, form_of, prove
 from features.workload import Workload, workload
 from kernels.errors import KernelError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from features.errors import ProgramError, WorkloadError
-from features.program import OPS, Cast, Load, Map, Prefix, Program, Reduce, Store, program_of, takes_empty_rows
+from features.expression import Cast, Load, Map, Prefix, Reduce, Store
+from features.program import OPS, Program, program_of, takes_empty_rows
 from features.proof import form_of
 from features.workload import workload
 from features.workloads import workloads

@@ -9,7 +9,8 @@ import pytest
 from attrs import evolve
 
 from features.errors import ProgramError, Refused
-from features.program import Cast, Expression, Load, Map, Prefix, Program, Reduce, Store, program_of
+from features.expression import Cast, Expression, Load, Map, Prefix, Reduce, Store
+from features.program import Program, program_of
 from features.proof import Proved, candidates, legal, prove, recipes_for
 from features.workload import Workload, workload
 from features.workloads import workloads

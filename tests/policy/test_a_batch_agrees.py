@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from features.errors import ProgramError, WorkloadError
-from features.program import Cast, Load, Prefix, Program, Store, scan
+from features.expression import Cast, Load, Prefix, Store
+from features.program import Program, scan
 from features.workload import Workload
 from features.workloads import workloads
 from kernels.dtypes import STORAGE

@@ -13,7 +13,8 @@ from attrs import evolve
 import features.proof
 import rowsmith
 from features.errors import Refused, WorkloadError
-from features.program import Cast, Load, Map, Prefix, Program, Reduce, Store
+from features.expression import Cast, Load, Map, Prefix, Reduce, Store
+from features.program import Program
 from features.proof import Proved, prove
 from features.workload import Workload, workload
 from kernels.recipe import ORIGINAL

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import features.program
-from features.program import Cast, Load, Prefix, Program, Store
+from features.expression import Cast, Load, Prefix, Store
+from features.program import Program
 from features.workload import workload
 from policy.select import recorded, select
 from tests.made import H200, made_profile
