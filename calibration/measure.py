@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from calibration.assemble import record
-from calibration.buffers import Buffers, buffers
+from calibration.buffers import Buffers, Call, Given, buffers, tensors
 from calibration.errors import CalibrationError
 from calibration.gpu import Graph, Node, kernel_nodes
 from calibration.inputs import Guarded
@@ -175,22 +175,28 @@ def _automatic(bench: Bench, pick: Pick, used: Buffers) -> Entry:
 
 
 def _entry(bench: Bench, name: str, kind: str, prepared: Prepared, used: Buffers, known: Mapping[str, Any]) -> Entry:
-    launch = used.turns(lambda x, y: _run(bench, prepared, x, y))
+    launch = used.turns(lambda *call: _run(bench, prepared, *call))
     return Entry(name, kind, _capture(bench, prepared, used), known, launch)
 
 
 @frozen(eq=False)
 class Truth:
-    """What the outputs of a point must be: the input as it was, its FP64 reference, and the original's bits."""
+    """What the outputs of a point must be: the input as it was, its FP64 reference, and the original's bits.
+
+    `weights` are as they were, too.
+    """
 
     before: Any
     answer: Answer
     original_bits: Any = None
+    weights: tuple[Any, ...] = ()
 
 
 def _truth(bench: Bench, workload: Workload, used: Buffers) -> Truth:
-    x, _ = used.first
-    return Truth(x.body.copy(), answer(bench.session.cupy, form_of(workload.program), x.values()))
+    x, _, *weights = tensors(used.calls[0])
+    operands = used.given[0].values() if used.given else ()
+    known = answer(bench.session.cupy, form_of(workload.program), x.values(), operands)
+    return Truth(x.body.copy(), known, weights=tuple(vector.body.copy() for vector in weights))
 
 
 def _check(bench: Bench, recipe: Recipe, prepared: Prepared, used: Buffers, truth: Truth) -> tuple[dict[str, Any], Any]:
@@ -200,33 +206,37 @@ def _check(bench: Bench, recipe: Recipe, prepared: Prepared, used: Buffers, trut
     """
     _, y = used.first
     checks: list[dict[str, Any]] = []
-    for pair in used.pairs:
-        pair[1].poison()
+    for call in used.calls:
+        call[1].poison()
         bench.session.synchronize()
-        _run(bench, prepared, *pair)
+        _run(bench, prepared, *call)
         bench.session.synchronize()
-        if not checks or not _equal(bench, pair, used.first):
-            checks.append(_judged(bench, recipe, *pair, truth))
+        if not checks or not _equal(bench, call, used.calls[0]):
+            checks.append(_judged(bench, recipe, call, truth))
     bits = y.body.copy() if recipe.role == ORIGINAL else y.body
     return max(checks, key=lambda check: (not check["right"], check["worst_share"])), bits
 
 
-def _equal(bench: Bench, pair: tuple[Guarded, Guarded], other: tuple[Guarded, Guarded]) -> bool:
-    """Return whether two pairs hold the same, in input, output and guards."""
+def _equal(bench: Bench, call: Call, other: Call) -> bool:
+    """Return whether two calls hold the same, in inputs, output and guards."""
     equal = bench.session.cupy.array_equal
-    return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip(pair, other, strict=True))
+    return all(bool(equal(mine.raw, theirs.raw)) for mine, theirs in zip(tensors(call), tensors(other), strict=True))
 
 
-def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, truth: Truth) -> dict[str, Any]:
-    """Compare the full output with the FP64 reference, look at the guards and at the input."""
+def _judged(bench: Bench, recipe: Recipe, call: Call, truth: Truth) -> dict[str, Any]:
+    """Compare the full output with the FP64 reference, look at the guards and at the inputs."""
     cupy = bench.session.cupy
+    x, y, *weights = tensors(call)
     found = truth.answer.compare(cupy, recipe, x.dtype, y.values())
     equal_share = 1.0
     if truth.original_bits is not None:
         element = y.body.size // max(1, y.rows * y.width)
         kind = cupy.uint16 if element == 2 else cupy.uint32
         equal_share = float(cupy.mean(y.body.view(kind) == truth.original_bits.view(kind)))
-    intact = y.guards_survive() and x.guards_survive() and bool(cupy.array_equal(truth.before, x.body))
+    inputs = ((x, truth.before), *zip(weights, truth.weights, strict=True))
+    intact = y.guards_survive() and all(
+        tensor.guards_survive() and bool(cupy.array_equal(before, tensor.body)) for tensor, before in inputs
+    )
     return {
         "right": bool(found.right and intact),
         "worst_share": found.worst_share,
@@ -237,9 +247,9 @@ def _judged(bench: Bench, recipe: Recipe, x: Guarded, y: Guarded, truth: Truth) 
     }
 
 
-def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded) -> None:
+def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded, *given: Given) -> None:
     spans = [span(t.address, t.rows, t.width, t.width, t.dtype, t.inner) for t in (x, y)]
-    verdict = prepared.run(spans[0], spans[1], bench.session.pointer)
+    verdict = prepared.run(spans[0], spans[1], bench.session.pointer, *(held.operands for held in given))
     if verdict is not Verdict.RECIPE:
         raise CalibrationError(f"a fallback ({verdict.value}) ran where {prepared.chosen.recipe.id} was to be timed")
 
@@ -256,7 +266,7 @@ def _capture(bench: Bench, prepared: Prepared, used: Buffers) -> Callable[[int],
         # where it lies in L2 moves a split scan by up to 6 %.
         workspaces(prepared.chosen.device).release_captures()
         prepared.expect_captures()
-        graph = bench.session.capture(used.turns(lambda x, y: _run(bench, prepared, x, y)), launches)
+        graph = bench.session.capture(used.turns(lambda *call: _run(bench, prepared, *call)), launches)
         shape, function = prepared.chosen_shape, int(prepared.chosen.function.ptr)
         turns = [(x.address, y.address) for x, y in islice(cycle(used.pairs), launches)]
         expected = Counter(Node(function, shape.ctas, shape.threads, addresses) for addresses in turns)

@@ -11,71 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
-from calibration.buffers import Buffers
+from calibration.buffers import Buffers, Call
 from calibration.extents import shape_in_memory
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.peers_cupy import cupy_peers
 from calibration.plan import Planned
 from calibration.records import COMPILED, COPY, EAGER
-from kernels.norms import SOFTMAX
+from features.usual import PARAMETERS, TORCH
+from kernels.recipes import original_of
 
 _WARM_CALLS = 3
-
-
-def _prefix_sum(x: Any) -> Any:
-    return x.cumsum(-1)
-
-
-def _sum(x: Any) -> Any:
-    return x.sum(-1)
-
-
-def _max(x: Any) -> Any:
-    return x.amax(-1)
-
-
-def _min(x: Any) -> Any:
-    return x.amin(-1)
-
-
-def _mean(x: Any) -> Any:
-    return x.mean(-1)
-
-
-def _nansum(x: Any) -> Any:
-    return x.nansum(-1)
-
-
-def _nanmean(x: Any) -> Any:
-    return x.nanmean(-1)
-
-
-def _nanmax(x: Any) -> Any:
-    return x.nan_to_num(nan=float("-inf"), posinf=float("inf"), neginf=float("-inf")).amax(-1)
-
-
-def _softmax(x: Any) -> Any:
-    return x.softmax(-1)
-
-
-def _nanmin(x: Any) -> Any:
-    return x.nan_to_num(nan=float("inf"), posinf=float("inf"), neginf=float("-inf")).amin(-1)
-
-
-# What torch runs for programs of a form; for extremes without NaN it has no function of its own.
-TORCH: dict[str, Callable[[Any], Any]] = {
-    "prefix.sum": _prefix_sum,
-    SOFTMAX: _softmax,
-    "reduce.sum": _sum,
-    "reduce.max": _max,
-    "reduce.min": _min,
-    "map.divide_by_count.reduce.sum": _mean,
-    "reduce.sum.suppress": _nansum,
-    "reduce.max.suppress": _nanmax,
-    "reduce.min.suppress": _nanmin,
-    "map.divide_by_count.reduce.sum.suppress": _nanmean,
-}
 
 
 def available() -> str | None:
@@ -91,24 +37,36 @@ class TorchPeers:
     """The peers of a session. What is compiled stays, so that both runs of a validation time the same code."""
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, str, *tuple[int, ...]], Callable[[Any], Any] | str] = {}
+        self._compiled: dict[tuple[str, str, *tuple[int, ...]], Callable[..., Any] | str] = {}
 
     def __call__(self, session: Session, planned: Planned, used: Buffers) -> Mapping[str, Callable[[int], Graph] | str]:
         """Return how to capture each peer on the very inputs, or why it cannot be run."""
         import torch
 
-        sources = [tensor(x) for x, _ in used.pairs]
-        turns = cycle([(torch.empty_like(source), source) for source in sources])
+        calls = [_arguments(call) for call in used.calls]
+        turns = cycle([(torch.empty_like(source), source) for source, *_ in calls])
         peers: dict[str, Callable[[int], Graph] | str] = {COPY: _capture(session, lambda: _copy(*next(turns)))}
-        peers[EAGER] = _capture(session, rotating(TORCH[planned.form], sources))
-        compiled = self._compiled_for(planned, sources[0])
-        peers[COMPILED] = compiled if isinstance(compiled, str) else _capture(session, rotating(compiled, sources))
+        peers[EAGER] = _capture(session, rotating(_spread(TORCH[planned.form]), calls))
+        compiled = self._compiled_for(planned, calls[0])
+        taken = compiled if isinstance(compiled, str) else _capture(session, rotating(_spread(compiled), calls))
+        peers[COMPILED] = taken
         return {**peers, **cupy_peers(session, planned, used)}
 
-    def _compiled_for(self, planned: Planned, source: Any) -> Callable[[Any], Any] | str:
+    def _compiled_for(self, planned: Planned, arguments: Sequence[Any]) -> Callable[..., Any] | str:
         if planned.key not in self._compiled:
-            self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), source)
+            self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), arguments)
         return self._compiled[planned.key]
+
+
+def _arguments(call: Call) -> tuple[Any, ...]:
+    """Return what torch's function takes on the very inputs of a launch."""
+    x, _, *given = call
+    vectors = (tensor(vector).reshape(-1) for operands in given for vector in operands.weights)
+    return (tensor(x), *vectors, *(number for operands in given for number in operands.parameters))
+
+
+def _spread(function: Callable[..., Any]) -> Callable[[Sequence[Any]], Any]:
+    return lambda arguments: function(*arguments)
 
 
 def rotating(function: Callable[[Any], Any], sources: Sequence[Any]) -> Callable[[], Any]:
@@ -125,15 +83,15 @@ def _copy(target: Any, source: Any) -> None:
     target.copy_(source)
 
 
-def _compile(function: Callable[[Any], Any], number: int, source: Any) -> Callable[[Any], Any] | str:
+def _compile(function: Callable[..., Any], number: int, arguments: Sequence[Any]) -> Callable[..., Any] | str:
     """Compile for one static shape. Each gets a code object of its own: torch gives up after a few shapes of one."""
     import torch
 
     name = f"{function.__name__}_{number}"
     fresh = types.FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
-    compiled: Callable[[Any], Any] = torch.compile(fresh, dynamic=False)
+    compiled: Callable[..., Any] = torch.compile(fresh, dynamic=False)
     try:
-        compiled(source)
+        compiled(*arguments)
         torch.cuda.synchronize()
     except Exception as error:  # noqa: BLE001 - a peer's compiler may raise anything; its failure is kept beside our figures
         return f"{type(error).__name__}: {error}"[:2000]
@@ -199,8 +157,10 @@ def _warm_here() -> None:
     import torch
 
     for number, (form, dtype, *shape) in enumerate(json.load(sys.stdin)):
-        source = torch.empty(shape, dtype=getattr(torch, dtype), device="cuda").uniform_()
-        _compile(TORCH[form], number, source)
+        row, like = original_of(form), {"dtype": getattr(torch, dtype), "device": "cuda"}
+        source = torch.empty(shape, **like).uniform_()
+        vectors = [torch.ones(shape[-1], **like) for _ in range(row.weights)]
+        _compile(TORCH[form], number, (source, *vectors, *(PARAMETERS[name] for name in row.parameters)))
         del source
 
 

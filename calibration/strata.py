@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
-from kernels.dtypes import STORAGE
+from features.usual import Named
 
 # Hidden sizes and vocabularies of models that people run.
 HIDDEN = (2048, 2560, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 12288, 16384)
@@ -63,15 +63,6 @@ ROWS = (
         ),
     ),
 )
-
-
-@frozen
-class Named:
-    """A geometry that is in the inventory whatever the seed, and in no training set."""
-
-    rows: int
-    width: int
-    dtypes: tuple[str, ...] = tuple(STORAGE)
 
 
 @frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calibration.strata import HIDDEN, ROWS, VOCABULARIES, Grid, Named, RowStratum, WidthStratum
+from calibration.strata import HIDDEN, ROWS, VOCABULARIES, Grid, RowStratum, WidthStratum
+from features.usual import named
 
 MOST = 2**20
 _POWERS = tuple(2**k for k in range(21))
@@ -39,20 +40,9 @@ WIDE_ROWS = tuple(
     for row in ROWS
 )
 
-# Geometries that the goals name, by family: few wide rows for all, those on which a policy of the first research report
-# regressed, and those that normalizations are compared with peers on.
-_FEW_WIDE = (Named(1, MOST), Named(4, 2**18))
-_REGRESSED = (Named(65, 2048, ("float16",)), Named(1024, 512, ("float16",)), Named(257, 128, ("bfloat16",)))
-_OF_NORMS = (Named(128, 8192), Named(1024, 512), Named(1024, 65_536))
-NAMED: tuple[tuple[str, tuple[Named, ...]], ...] = (
-    ("prefix", _FEW_WIDE),
-    ("reduce", (*_FEW_WIDE, *_REGRESSED)),
-    ("rownorm", (*_FEW_WIDE, *_OF_NORMS)),
-)
-
 
 def wide(family: str) -> Grid:
-    """Return the wide grid of a family: the same for all, but for the geometries named for its first operator.
+    """Return the wide grid of a family: the same for all, but for the geometries named for it.
 
     Training goes one octave beyond the widest row, since a feature that falls as rows grow is largest at one row of it.
     On 132 SMs an op has about 680 training geometries and 162 to judge them; `calibration.estimate` says how long.
@@ -71,6 +61,6 @@ def wide(family: str) -> Grid:
         row_strata=WIDE_ROWS,
         balanced=True,
         spans=(*_POWERS, *_PAST, 4089, 8185, 16_377),
-        named=dict(NAMED).get(family.partition(".")[0], ()),
+        named=named(family),
         peers=40,
     )

@@ -13,6 +13,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.launch import lane_elements, spread
+from kernels.norms import loads
 from kernels.recipe import ORIGINAL, Recipe
 
 Number = Any  # an int, or a NumPy array of them
@@ -84,7 +85,7 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
         rows_tail=groups * through.rows_per_cta - work.rows,
         columns_tail=steps * step - run,
         masked_share=(padded - valid) / (padded + (padded == 0)),
-        loads_per_element=1,
+        loads_per_element=loads(recipe),
         stores_per_result=1,
         operands_disjoint=recipe.role != ORIGINAL,
     )

@@ -2,34 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
 
 from features.claim import Claim
-from features.program import normalization
+from features.errors import Refused
+from features.expression import Load, Reduce, Weight, every_node
+from features.program import Program, normalization, parameters_of
 from features.workload import Workload
 from features.workloads import Workloads
+from kernels.dtypes import storage
+from kernels.launch import rows_per_program
+from kernels.norms import NORMS, algebra_of, holds, loads, original_lanes
 from kernels.recipe import ORIGINAL, Recipe
 
-
-def closed_softmax(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """exp(x - max x) over its sum, unordered, in FP32 over the whole row, and stored in the dtype that is loaded."""
-    dtype = work.program.dtype
-    return Claim(
-        (
-            (
-                "not_closed_softmax",
-                work.program == normalization(dtype, "softmax"),
-                lambda: "the stored value is not exp(x - max x) / sum exp(x - max x) of one row in float32",
-            ),
-        ),
-        lambda: {
-            "state": "(largest element, sum of exponentials)",
-            "state_bytes": 8,
-            "arithmetic": "float32",
-            "loads_per_element": 1 if recipe.role != ORIGINAL else 2,
-            "stores_per_element": 1,
-        },
-    )
+_FORMULAS = {
+    "softmax": "exp(x - max x) / sum exp(x - max x)",
+    "rms": "x / sqrt(mean x^2 + eps)",
+    "layer": "(x - mean x) / sqrt(mean (x - mean x)^2 + eps)",
+}
 
 
-NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {"closed_softmax": closed_softmax}
+def row_normalization(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """A softmax, RMSNorm or LayerNorm of the whole row, unordered, in FP32, times and plus the recipe's weights.
+
+    It is stored in the dtype that row and weights are loaded in.
+    """
+    refused = _another(work.program, recipe.form)
+    if refused is not None:
+        fact = refused.fact
+        return Claim(((refused.code, False, lambda: fact),), dict)
+    return Claim((), lambda: _facts(work, recipe))
+
+
+@cache
+def _another(program: Program, form: str) -> Refused | None:
+    """Return why a program is not the normalization of a form. There are as many programs as ops and dtypes: few."""
+    nodes, norm = tuple(every_node(program.expression)), NORMS[form]
+    reductions = [node for node in nodes if isinstance(node, Reduce)]
+    if any(node.ordered for node in reductions):
+        return Refused("ordered", "a reduction demands left-to-right combination and kernels reorder it")
+    if other := next((node.type()[0] for node in reductions if node.type()[0] != "float32"), None):
+        return Refused("arithmetic_unsupported", f"a reduction is in {other}; kernels combine in float32")
+    loaded = {node.dtype for node in nodes if isinstance(node, Load | Weight)}
+    if loaded - {program.dtype}:
+        read = " and ".join(sorted(loaded))
+        return Refused("dtype_unsupported", f"reads {read} and writes {program.dtype}; kernels keep one storage dtype")
+    if program != normalization(program.dtype, norm.algebra, norm.weights):
+        weighed = ("", ", times a weight", ", times a weight and plus another")[norm.weights]
+        return Refused("not_normalization", f"the stored value is not {_FORMULAS[norm.algebra]} of one row{weighed}")
+    return None
+
+
+def _facts(work: Workload | Workloads, recipe: Recipe) -> Mapping[str, Any]:
+    algebra, held = algebra_of(recipe), holds(recipe)
+    lanes = original_lanes(work.width) if recipe.role == ORIGINAL else recipe.lanes
+    step = lanes * recipe.items * recipe.phases
+    row_bytes = work.width * storage(work.dtype).bytes
+    return {
+        "state": algebra.state,
+        "state_bytes": algebra.state_bytes,
+        "arithmetic": "float32",
+        "numerics": recipe.numerics,
+        "loads_per_element": loads(recipe),
+        "stores_per_element": 1,
+        "reread_bytes": 0 if held else work.rows * row_bytes,
+        "chunks_per_row": 1 if held else -(-work.width // step),
+        "programs": -(-work.rows // rows_per_program(recipe, work.rows, work.width)),
+        "weights": recipe.weights,
+        "weight_bytes": recipe.weights * row_bytes,
+        "parameters": list(parameters_of(work.program)),
+    }
+
+
+NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {"row_normalization": row_normalization}

@@ -13,6 +13,7 @@ from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
 from kernels.launch import lane_elements, load_bytes, spread
+from kernels.norms import NORMS, combined
 from kernels.recipe import Recipe
 from kernels.target import Target
 
@@ -33,6 +34,7 @@ class Point:
     threads of each of `row_parts` CTAs take a row together, `row_phases` chunks of 8 elements (for a reduction, vectors
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
     or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
+    Every CTA reads `weights` vectors of a row's width; a row's lanes combine `combined` values one after the other.
     `inner` consecutive rows interleave.
     """
 
@@ -51,6 +53,8 @@ class Point:
     sm_count: int
     warp_threads: int
     l2_bytes: int
+    weights: int = 0
+    combined: int = 1
     inner: Number = 1
 
     # Terms that several features share, computed once.
@@ -172,5 +176,7 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         sm_count=target.sm_count,
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,
+        weights=recipe.weights,
+        combined=combined(recipe) if recipe.form in NORMS else 1,
         inner=work.inner,
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from features.schema import Feature, Schema
-from features.schemas_reduce import BATCH_BYTES, BATCH_ELEMENTS, BATCH_STEPS, COMBINING, CONSTANT, MASKED, PROGRAMS
+from features.schema import MIB, Feature, Schema
+from features.schemas_reduce import BATCH_BYTES, BATCH_ELEMENTS, BATCH_STEPS, CONSTANT, MASKED, PROGRAMS, stages
 from features.schemas_scan import is_far
 from kernels.norms import FAMILY, HOLDINGS, STREAMS
 from kernels.recipe import ORIGINAL
@@ -23,7 +23,21 @@ _COLUMNS = (
     BATCH_BYTES,
     PROGRAMS,
     MASKED,
-    COMBINING,
+    Feature(
+        "weight_traffic",
+        "MiB/SM",
+        "bytes of g weights that CTAs read over SMs, from L2 or nearer",
+        "C g b N / (S 2^20)",
+        lambda p: p.ctas * p.weights * p.storage_bytes * p.width / (p.sm_count * MIB),
+    ),
+    Feature(
+        "combining",
+        "stages",
+        "stages from a row's lanes to one over batches, for each of k values combined one after the other: reductions "
+        "of lanes that hold a row, or words of a state that steps carry",
+        "H k log2 L",
+        lambda p: p.resident_batches * p.combined * stages(p),
+    ),
 )
 _ROLES = dict.fromkeys(
     (ORIGINAL, *(way.name for way in HOLDINGS), *(f"streamed{threads}" for threads, _ in STREAMS)), _COLUMNS

@@ -126,12 +126,12 @@ def _flat_scan_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int
     return Spread(recipe.threads, recipe.phases, at_once, 1, at_once)
 
 
-def _original_softmax(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+def _original_norm(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
     lanes = norms.original_lanes(width)
     return LaunchShape(min(-(-rows * lanes // recipe.threads), MAX_GRID), recipe.threads, (1 * (lanes > 32),))
 
 
-def _original_softmax_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+def _original_norm_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
     lanes = norms.original_lanes(width)
     return Spread(lanes, 1, recipe.threads // lanes)
 
@@ -168,7 +168,7 @@ def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: 
 
 
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
-    "softmax_original.cu": _original_softmax,
+    "norm_original.cu": _original_norm,
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,
     "scan_flat.cu": _flat_scan,
@@ -177,7 +177,7 @@ _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
 }
 _ROWS_BY_SHAPE: dict[str, Callable[[Recipe, Number, Number], Number]] = {
     "scan_flat.cu": lambda recipe, rows, width: scans.run_rows(recipe, width),
-    "softmax_original.cu": lambda recipe, rows, width: recipe.threads // norms.original_lanes(width),
+    "norm_original.cu": lambda recipe, rows, width: recipe.threads // norms.original_lanes(width),
     "reduce_original.cu": lambda recipe, rows, width: reduction_shapes.original_rows(rows, width),
 }
 _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
@@ -186,7 +186,7 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_flat.cu": _flat_scan_spread,
     "scan_tiny.cu": _tiny_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
-    "softmax_original.cu": _original_softmax_spread,
+    "norm_original.cu": _original_norm_spread,
     "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

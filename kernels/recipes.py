@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from kernels import norms, reductions
 from kernels.errors import KernelError
+from kernels.norms import NORMS, Norm
 from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
 from kernels.reductions import ARRANGEMENTS, REDUCTIONS, Arrangement, Reduction
 from kernels.scans import WAYS, Way
@@ -86,39 +88,62 @@ def _reducing(reduction: Reduction, way: Arrangement) -> Recipe:
     )
 
 
-def _holding(way: norms.Holding) -> Recipe:
+def _normalizing(
+    norm: Norm,
+    name: str,
+    role: str,
+    template: str,
+    threads: int,
+    proofs: tuple[str, ...] = (),
+    *,
+    rows_per_cta: int = 1,
+    phases: int = 1,
+    alignment: tuple[str, str] = ("any", "any"),
+    constants: tuple[tuple[str, str], ...] = (),
+) -> Recipe:
     return Recipe(
-        id=f"softmax.{way.name}",
-        form=norms.SOFTMAX,
-        role=way.name,
-        template="softmax_held.cu",
-        threads=way.threads,
+        id=f"{norm.op}.{name}",
+        form=norm.form,
+        role=role,
+        template=template,
+        threads=threads,
         items=8,
-        rows_per_cta=way.threads // way.lanes,
-        proofs=("closed_softmax", *way.proofs),
-        numerics="reordered",
-        phases=way.phases,
+        rows_per_cta=rows_per_cta,
+        proofs=("row_normalization", *proofs),
+        numerics="bit_equal" if role == ORIGINAL else "reordered",
+        phases=phases,
         family=norms.FAMILY,
+        alignment=alignment,
+        constants=(*norm.constants, *constants),
+        weights=norm.weights,
+        parameters=norm.parameters,
+    )
+
+
+def _holding(norm: Norm, way: norms.Holding) -> Recipe:
+    return _normalizing(
+        norm,
+        way.name,
+        way.name,
+        "norm_held.cu",
+        way.threads,
+        way.proofs,
+        rows_per_cta=way.threads // way.lanes,
+        phases=way.phases,
         alignment=way.alignment,
         constants=way.constants,
     )
 
 
-def _streaming(threads: int, phases: int) -> Recipe:
-    return Recipe(
-        id=f"softmax.streamed{threads}",
-        form=norms.SOFTMAX,
-        role=f"streamed{threads}",
-        template="softmax_streamed.cu",
-        threads=threads,
-        items=8,
-        rows_per_cta=1,
-        proofs=("closed_softmax", "row_in_steps"),
-        numerics="reordered",
-        phases=phases,
-        family=norms.FAMILY,
-        alignment=("any", "any"),
-    )
+def _streaming(norm: Norm, threads: int, phases: int) -> Recipe:
+    name = f"streamed{threads}"
+    return _normalizing(norm, name, name, "norm_streamed.cu", threads, ("row_in_steps",), phases=phases)
+
+
+def _norm_recipes(norm: Norm) -> Iterator[Recipe]:
+    yield _normalizing(norm, ORIGINAL, ORIGINAL, "norm_original.cu", 256)
+    yield from (_holding(norm, way) for way in norms.HOLDINGS)
+    yield from (_streaming(norm, threads, phases) for threads, phases in norms.STREAMS)
 
 
 RECIPES: tuple[Recipe, ...] = (
@@ -137,21 +162,7 @@ RECIPES: tuple[Recipe, ...] = (
     *(_scan_split(threads, phases) for threads, phases in ((256, 1), (256, 2), (512, 2))),
     *map(_scan_way, WAYS),
     *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if reductions.has(r, a)),
-    Recipe(
-        id="softmax.original",
-        form=norms.SOFTMAX,
-        role=ORIGINAL,
-        template="softmax_original.cu",
-        threads=256,
-        items=8,
-        rows_per_cta=1,
-        proofs=("closed_softmax",),
-        numerics="bit_equal",
-        family=norms.FAMILY,
-        alignment=("any", "any"),
-    ),
-    *map(_holding, norms.HOLDINGS),
-    *(_streaming(threads, phases) for threads, phases in norms.STREAMS),
+    *(row for norm in NORMS.values() for row in _norm_recipes(norm)),
 )
 
 
@@ -177,7 +188,12 @@ def family_of(form: str) -> str:
 
 
 def is_fitted_on(form: str) -> bool:
-    """Tell whether a family is fitted on programs of a form: all but those with a part of its recipes."""
+    """Tell whether a family is fitted on programs of a form: all but those with a part of its recipes, or between two.
+
+    Reductions say so by their variety, normalizations in their table.
+    """
+    if form in NORMS:
+        return NORMS[form].fitted
     return form not in REDUCTIONS or REDUCTIONS[form].variety >= reductions.ALL
 
 

@@ -8,14 +8,15 @@ exact, and -0.0 is less than +0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
 
+from kernels import norm_references
 from kernels.dtypes import Storage, storage
 from kernels.errors import KernelError
-from kernels.norms import SOFTMAX
+from kernels.norms import NORMS
 from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS, Reduction
 from kernels.templates import TEMPLATES
@@ -54,23 +55,10 @@ def _reduced(reduction: Reduction) -> Callable[[Any, Any], tuple[Any, Any]]:
     return lambda xp, x: of(xp, x, reduction)
 
 
-def _softmax(xp: Any, x: Any) -> tuple[Any, Any]:
-    """Return softmax, and what scales the error of a result: itself, and how far exponents lie from zero.
-
-    An exponent x - m is rounded to 2^-24 of itself, which is exp's relative error; the sum has those of its terms, each
-    by its share.
-    """
-    below = x - x.max(-1, keepdims=True)
-    raised = xp.exp(below)
-    result = raised / raised.sum(-1, keepdims=True)
-    far = xp.where(result > 0, xp.abs(below), 0.0)
-    return result, result * (1.0 + far + (result * far).sum(-1, keepdims=True))
-
-
-# (array module, FP64 rows) -> (reference, scale), both FP64 and of the output's shape
-REFERENCES: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
+# (array module, FP64 rows, the program's operands) -> (reference, scale), both FP64 and of the output's shape
+REFERENCES: dict[str, Callable[..., tuple[Any, Any]]] = {
     "prefix.sum": _prefix_sum,
-    SOFTMAX: _softmax,
+    **{form: norm_references.ALGEBRAS[norm.algebra] for form, norm in NORMS.items()},
     **{form: _reduced(reduction) for form, reduction in REDUCTIONS.items()},
 }
 
@@ -103,11 +91,14 @@ class Comparison:
         return self.bad_finite == 0 and self.bad_special == 0
 
 
-def reference(form: str, xp: Any, rows: Any) -> tuple[Any, Any]:
-    """Return the FP64 reference and scale of FP64 `rows` for programs of a form."""
+def reference(form: str, xp: Any, rows: Any, operands: Sequence[Any] = ()) -> tuple[Any, Any]:
+    """Return the FP64 reference and scale of FP64 `rows` for programs of a form.
+
+    `operands` are the program's weights, FP64 vectors, and then its parameters.
+    """
     if form not in REFERENCES:
         raise KernelError(f"no FP64 reference for programs of form {form!r}")
-    return REFERENCES[form](xp, rows)
+    return REFERENCES[form](xp, rows, *operands)
 
 
 def chain(recipe: Recipe, width: int) -> int:
@@ -122,12 +113,14 @@ def half_ulp(xp: Any, value: Any, dtype: Storage) -> Any:
     return xp.ldexp(xp.ones_like(value), xp.maximum(exponent - 1, dtype.exponent_min) - dtype.bits)
 
 
-def compare(xp: Any, form: str, recipe: Recipe, dtype: str, x: Any, out: Any) -> Comparison:
+def compare(
+    xp: Any, form: str, recipe: Recipe, dtype: str, x: Any, out: Any, operands: Sequence[Any] = ()
+) -> Comparison:
     """Compare `out` with the FP64 reference of `x`, (rows, out_width) and (rows, width), in blocks of rows.
 
-    The arrays hold values that FP64 represents: pass BF16 widened to FP32.
+    The arrays hold values that FP64 represents: pass BF16 widened to FP32. `operands` are as `reference` takes them.
     """
-    return _over(xp, form, recipe, dtype, x.shape[1], _blocks(xp, form, x), out)
+    return _over(xp, form, recipe, dtype, x.shape[1], _blocks(xp, form, x, operands), out)
 
 
 @frozen(eq=False)
@@ -143,17 +136,17 @@ class Answer:
         return _over(xp, self.form, recipe, dtype, self.width, self.blocks, out)
 
 
-def answer(xp: Any, form: str, x: Any) -> Answer:
+def answer(xp: Any, form: str, x: Any, operands: Sequence[Any] = ()) -> Answer:
     """Return the reference of `x`, of shape (rows, width); it takes 16 bytes an element of the result."""
-    return Answer(form, x.shape[1], tuple(_blocks(xp, form, x)))
+    return Answer(form, x.shape[1], tuple(_blocks(xp, form, x, operands)))
 
 
-def _blocks(xp: Any, form: str, x: Any) -> Iterator[tuple[Any, Any]]:
+def _blocks(xp: Any, form: str, x: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield reference and scale of one block of rows after the other."""
     rows, width = x.shape
     step = max(1, BLOCK_ELEMENTS // max(width, 1))
     for first in range(0, rows, step):
-        yield reference(form, xp, x[first : first + step].astype(xp.float64))
+        yield reference(form, xp, x[first : first + step].astype(xp.float64), operands)
 
 
 def _over(

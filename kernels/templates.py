@@ -97,31 +97,6 @@ def _streamed_chain(recipe: Recipe, width: int) -> int:
     return steps + recipe.items.bit_length() + 5 + recipe.lanes // 32
 
 
-def _softmax_steps_chain(recipe: Recipe, lanes: int, width: int) -> int:
-    """1 an element of a thread, 2 a vector, 10 in a warp, 2 a warp, and what exponentials and the division round."""
-    vectors = -(-(width + scans.BEFORE_RUN) // (lanes * recipe.items)) + recipe.phases
-    return vectors * (recipe.items + 2) + 10 + 2 * (lanes // 32) + _EXPONENTIAL
-
-
-def _softmax_original_chain(recipe: Recipe, width: int) -> int:
-    """Those of a row of this or a lesser width: of the widest that a warp takes, or of a CTA's."""
-    return max(
-        _softmax_steps_chain(recipe, int(norms.original_lanes(w)), w)
-        for w in (min(width, norms.LAST_WARP_WIDTH), width)
-    )
-
-
-def _softmax_streamed_chain(recipe: Recipe, width: int) -> int:
-    """Those of a CTA."""
-    return _softmax_steps_chain(recipe, recipe.threads, width)
-
-
-def _softmax_held_chain(recipe: Recipe, width: int) -> int:
-    """1 an element of a lane, 1 a halving of the lanes of a warp, 2 a warp, and what exponentials round."""
-    warps = max(1, recipe.lanes // 32)
-    return recipe.items * recipe.phases + (min(recipe.lanes, 32) - 1).bit_length() + 2 * warps + _EXPONENTIAL
-
-
 def _split_scan_chain(recipe: Recipe, width: int) -> int:
     """As a block scan of one part; earlier parts: 1 for each a thread takes, 5 in a warp, 1 a warp with any."""
     parts: int = split_parts(recipe, width)
@@ -129,8 +104,6 @@ def _split_scan_chain(recipe: Recipe, width: int) -> int:
     return recipe.items + 4 + recipe.threads // 32 + recipe.phases + earlier + 3
 
 
-# Roundings of a result besides additions, in units of 2^-24: two exponentials of 2 ulp, three products, a division.
-_EXPONENTIAL = 16
 _ONE_CTA = "thread, warp, CTA and carry, one after the other"
 TEMPLATES = {
     template.file: template
@@ -165,8 +138,8 @@ TEMPLATES = {
         Template("reduce_staged.cu", _staged_chain, "a quarter of the row, then the four accumulators", by_vector=True),
         Template("reduce_split.cu", _split_chain, "half a row at most, then the parts", workspace=True, by_vector=True),
         Template("reduce_streamed.cu", _streamed_chain, "chunks, items, warp and CTA, one after the other"),
-        Template("softmax_original.cu", _softmax_original_chain, "thread, warp and CTA, one after the other"),
-        Template("softmax_streamed.cu", _softmax_streamed_chain, "thread, warp and CTA, one after the other"),
-        Template("softmax_held.cu", _softmax_held_chain, "lane, warp and CTA, one after the other", by_vector=True),
+        Template("norm_original.cu", norms.original_chain, "pack, lane, warp and CTA, one after the other"),
+        Template("norm_streamed.cu", norms.streamed_chain, "pack, lane, warp and CTA, one after the other"),
+        Template("norm_held.cu", norms.held_chain, "piece, lane, warp and CTA, one after the other", by_vector=True),
     )
 }

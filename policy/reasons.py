@@ -159,10 +159,10 @@ REASONS: dict[str, Reason] = {
             "Express the work as a closed reduction.",
         ),
         Reason(
-            "not_closed_softmax",
+            "not_normalization",
             _R,
-            "The program is not one load, its exponentials over their sum, and one store.",
-            "Express the work as a softmax in FP32 of the whole row.",
+            "The program is not the softmax, RMSNorm or LayerNorm that the recipe computes, with its weights.",
+            "Express the work as one of them in FP32, of the whole row.",
         ),
         Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum, a max or a min."),
         Reason(

@@ -135,6 +135,45 @@ def softmax(x: Any, out: Any = None, stream: Any = None) -> Any:
     return _run("softmax", x, out, stream)
 
 
+def rmsnorm(x: Any, gamma: Any = None, eps: float = 1e-6, out: Any = None, stream: Any = None) -> Any:
+    """x / sqrt(mean x^2 + eps) along the last axis, times gamma, in FP32, one cast to the storage dtype at the end.
+
+    Parameters
+    ----------
+    x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
+    gamma : vector of an element for each of a row, of x's dtype; it must not overlap `out`. None multiplies by nothing.
+    eps : a finite number of at least 0. A graph holds the one that it was captured with.
+    out : array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
+    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
+
+    Raises
+    ------
+    FeatureError : no kernel takes the dtype or the layout, which must be rows of adjacent elements.
+    KernelError : an array is of no GPU, a weight or eps is not what it must be, or the launch is not safe.
+
+    The square of 1e20 is inf in FP32, and such a row 0; with `eps` 0 a row of zeros is NaN.
+    """
+    return _weighed("rmsnorm", x, out, stream, eps, gamma=gamma)
+
+
+def layernorm(
+    x: Any, gamma: Any = None, beta: Any = None, eps: float = 1e-5, out: Any = None, stream: Any = None
+) -> Any:
+    """(x - mean x) / sqrt(mean (x - mean x)^2 + eps) along the last axis, times gamma, plus beta, as `rmsnorm`.
+
+    `beta` needs a `gamma`. A constant row is 0 before beta, and with `eps` 0 NaN; so is one with a NaN or an infinity.
+    """
+    if beta is not None and gamma is None:
+        raise LaunchError("beta is given without gamma, and no kernel adds it alone; pass gamma, too, of ones")
+    return _weighed("layernorm", x, out, stream, eps, gamma=gamma, beta=beta)
+
+
+def _weighed(op: str, x: Any, out: Any, stream: Any, eps: float, **weights: Any) -> Any:
+    """Run the program of an op with those of the weights that are there: each has a name of its own."""
+    there = {name: weight for name, weight in weights.items() if weight is not None}
+    return _run("_".join((op, *there)), x, out, stream, Given(there, {"eps": eps}))
+
+
 # What goes before an op's name for a NaN policy.
 _NAN_OPS = {"propagate": "", "suppress": "nan"}
 

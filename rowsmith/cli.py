@@ -36,7 +36,7 @@ def _explained() -> Iterator[None]:
 
 @app.command()
 def select(
-    op: Annotated[str, typer.Argument(help="scan, sum, max, min, mean, nansum, nanmax, nanmin, nanmean or softmax.")],
+    op: Annotated[str, typer.Argument(help="Such as scan, sum or rmsnorm_gamma; another name lists them all.")],
     shape: Annotated[str, typer.Argument(help="Extents, such as 128x8192.")],
     dtype: Annotated[str, typer.Argument(help="float16, bfloat16 or float32.")],
     profile: Annotated[str | None, typer.Option(help="Name or digest of a bundled profile.")] = None,

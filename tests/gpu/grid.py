@@ -16,6 +16,7 @@ from features.program import OPS, program_of
 from features.proof import Proved, form_of, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
+from kernels.norms import NORMS
 from kernels.recipe import Recipe
 from kernels.recipes import recipes_of
 from kernels.reductions import REDUCTIONS, out_width
@@ -28,7 +29,7 @@ DTYPES = tuple(STORAGE)
 GROUPS = {
     "scan": ("scan",),
     "reductions": tuple(op for op in OPS if form_of(program_of(op, DTYPES[0])) in REDUCTIONS),
-    "softmax": ("softmax",),
+    **{name: tuple(norm.op for norm in NORMS.values() if norm.algebra == name) for name in ("softmax", "rms", "layer")},
 }
 # Beyond this many elements a shape is met in one way, an aligned base and a replayed graph.
 LARGE = 2**28
@@ -155,12 +156,12 @@ class Truth:
         return good.size - xp.count_nonzero(good)
 
 
-def truth(xp: Any, form: str, dtype: str, x: Any) -> Truth:
-    """Return the truth of a block of rows, given as FP64."""
+def truth(xp: Any, form: str, dtype: str, x: Any, operands: Sequence[Any] = ()) -> Truth:
+    """Return the truth of a block of rows, given as FP64, and of a program's operands, as `reference` takes them."""
     if form == "prefix.sum":
         expected, scale = prefix_sums(xp, x), prefix_sums(xp, xp.abs(x))
     else:
-        expected, scale = reference(form, xp, x)
+        expected, scale = reference(form, xp, x, operands)
     return Truth(form, dtype, x.shape[1], expected, scale, half_ulp(xp, expected, storage(dtype)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import cupy
@@ -16,14 +17,17 @@ from attrs import evolve
 from numpy.lib.stride_tricks import as_strided
 
 from calibration.gpu import Session
+from features.usual import PARAMETERS
 from kernels import driver
 from kernels.compile import cache_folder
 from kernels.compile_all import compile_all
 from kernels.dtypes import storage
 from kernels.execute import Prepared
 from kernels.guard import Verdict, span
+from kernels.norms import NORMS
+from kernels.operands import Operands
 from kernels.recipe import Recipe
-from kernels.recipes import RECIPES, original_of
+from kernels.recipes import RECIPES, original_of, recipes_of
 from kernels.reductions import out_width
 from kernels.reference import compare
 from tests.gpu.geometries import cases, geometry_of
@@ -31,7 +35,6 @@ from tests.gpu.reductions import EVERY, FORMS
 from tests.gpu.tensors import (
     DTYPES,
     FORM,
-    ORIGINAL,
     POISON,
     SCANS,
     Kernels,
@@ -49,6 +52,8 @@ REDUCED = (
     *((70, 1), (300, 5), (1100, 5), (130, 8), (300, 27), (200, 40), (33, 64), (90, 100), (33, 129), (20, 256)),
     *((9, 1000), (5, 2049), (3, 8200), (2, 20000)),
 )
+# Both forms of a normalization's original.
+NORMED = ((5, 7), (20, 33), (9, 300), (3, 1025), (2, 4100))
 RNG = np.random.default_rng(3)
 
 
@@ -85,17 +90,28 @@ class Checks:
         self.kernels, self.sm_count = kernels, sm_count
         self.session = Session()
         self.launches: Counter[str] = Counter()
+        self.held: list[Tensor] = []
 
     def prepared(self, recipe: Recipe, x: Tensor) -> Prepared:
         return prepared(self.kernels, recipe, x.dtype, x.rows, x.width, self.sm_count)
+
+    def given(self, recipe: Recipe, x: Tensor) -> tuple[Operands, list[Any]]:
+        """Return fresh weights, off a boundary where the recipe needs none, and usual parameters; as values, too."""
+        offset = 0 if recipe.alignment[0] == "rows" else 1
+        weights = [allocated(x.dtype, 1, x.width, offset) for _ in range(recipe.weights)]
+        values = [fill(weight)[0].astype(np.float64) for weight in weights]
+        parameters = tuple(PARAMETERS[name] for name in recipe.parameters)
+        self.held = weights  # until the launch that reads them is done
+        return Operands(tuple(weight.span for weight in weights), parameters), [*values, *parameters]
 
     def run(self, recipe: Recipe, x: Tensor, y: Tensor, expected: Verdict) -> None:
         """Launch once and compare the output, and every other byte, with what they must be."""
         given = fill(x)
         before = y.raw.get()
-        verdict = self.prepared(recipe, x).run(x.span, y.span, self.session.pointer)
+        operands, values = self.given(recipe, x)
+        verdict = self.prepared(recipe, x).run(x.span, y.span, self.session.pointer, operands)
         self.session.synchronize()
-        self._compare(f"{recipe.id} {verdict.value}", recipe, expected, verdict, given, y, before)
+        self._compare(f"{recipe.id} {verdict.value}", recipe, expected, verdict, given, y, before, values)
 
     def replay(self, recipe: Recipe, x: Tensor, y: Tensor, expected: Verdict) -> None:
         """The same from a graph, replayed after the input changed."""
@@ -103,21 +119,32 @@ class Checks:
         if expected is Verdict.OVERLAP:
             ready.reserve(x.span.bytes + 16)
         verdicts: list[Verdict] = []
-        graph = self.session.capture(lambda: verdicts.append(ready.run(x.span, y.span, self.session.pointer)), 1)
+        operands, values = self.given(recipe, x)
+        launch = partial(ready.run, x.span, y.span, self.session.pointer, operands)
+        graph = self.session.capture(lambda: verdicts.append(launch()), 1)
         for _ in range(2):
             given = fill(x)
             before = y.raw.get()
             graph.replay()
             self.session.synchronize()
-            self._compare(f"{recipe.id} {verdicts[0].value} graph", recipe, expected, verdicts[0], given, y, before)
+            label = f"{recipe.id} {verdicts[0].value} graph"
+            self._compare(label, recipe, expected, verdicts[0], given, y, before, values)
 
     def _compare(
-        self, label: str, recipe: Recipe, expected: Verdict, verdict: Verdict, given: Any, y: Tensor, before: Any
+        self,
+        label: str,
+        recipe: Recipe,
+        expected: Verdict,
+        verdict: Verdict,
+        given: Any,
+        y: Tensor,
+        before: Any,
+        values: list[Any],
     ) -> None:
         after = y.raw.get()
         out = host_values(np.ascontiguousarray(on_host(y, after)), y.dtype)
         ran = recipe if verdict is Verdict.RECIPE else original_of(recipe.form)
-        found = compare(np, ran.form, ran, y.dtype, given, out)
+        found = compare(np, ran.form, ran, y.dtype, given, out, values)
         on_host(y, after)[...] = 0
         on_host(y, before)[...] = 0
         if verdict is not expected or not found.right or not np.array_equal(after, before):
@@ -127,13 +154,13 @@ class Checks:
 
 def every_original(checks: Checks, dtype: str) -> None:
     """Run what runs anywhere on awkward shapes and bases, every form of it, and where nothing is written elsewhere."""
-    for form, shapes in ((FORM, SHAPES), *((form, REDUCED) for form in FORMS)):
+    for form, shapes in ((FORM, SHAPES), *((form, REDUCED) for form in FORMS), *((form, NORMED) for form in NORMS)):
         original = original_of(form)
         for rows, width in shapes:
             for x_offset, y_offset, gap in OFFSETS:
                 x = allocated(dtype, rows, width, x_offset, gap)
                 checks.run(original, x, allocated(dtype, rows, out_width(form, width), y_offset), Verdict.RECIPE)
-            if form == FORM:
+            if form not in FORMS:
                 checks.run(original, x, x, Verdict.RECIPE)
 
 
@@ -152,13 +179,17 @@ def every_recipe(checks: Checks, dtype: str) -> None:
 
 
 def every_fallback(checks: Checks, dtype: str) -> None:
-    """Run each scan in place, on buffers that overlap, and on buffers apart; plainly and from a graph."""
-    for recipe in SCANS:
+    """Run what writes rows in place, on buffers that overlap, and on buffers apart; plainly and from a graph.
+
+    Each scan, and of each template and normalization one recipe.
+    """
+    norms = {(row.template, row.form): row for form in NORMS for row in recipes_of(form) if dtype in row.dtypes}
+    for recipe in (*SCANS, *norms.values()):
         rows, width = geometry_of(recipe, dtype)
         room = allocated(dtype, rows + 1, width)
         x = evolve(room, rows=rows)
         shifted = evolve(x, first=width * storage(dtype).bytes)
-        in_place = Verdict.RECIPE if recipe is ORIGINAL else Verdict.IN_PLACE
+        in_place = Verdict.RECIPE if recipe.role == "original" else Verdict.IN_PLACE
         for go in (checks.run, checks.replay):
             go(recipe, x, x, in_place)
             go(recipe, x, shifted, Verdict.OVERLAP)

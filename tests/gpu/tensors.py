@@ -11,10 +11,12 @@ from attrs import frozen
 from cupy.lib.stride_tricks import as_strided
 
 from calibration.inputs import uniform
+from features.usual import PARAMETERS
 from kernels.driver import Kernel
 from kernels.dtypes import STORAGE, storage
 from kernels.execute import Prepared, prepare
 from kernels.guard import Span, Verdict, span
+from kernels.operands import Operands
 from kernels.recipe import RECIPE, SPLIT, Recipe
 from kernels.recipes import original_of, recipes_of
 from kernels.reductions import out_width
@@ -148,29 +150,68 @@ def whole_width(recipe: Recipe, times: int = 2) -> int:
     return times * recipe.lanes * recipe.items * recipe.phases
 
 
-def run(ready: Prepared, x: Tensor, y: Tensor) -> Verdict:
+@frozen(eq=False)
+class Given:
+    """What launches take besides x and y: weights inside guard bytes, as they were made, and parameters."""
+
+    weights: tuple[Tensor, ...] = ()
+    parameters: tuple[float, ...] = ()
+    before: tuple[Any, ...] = ()
+
+    @property
+    def operands(self) -> Operands:
+        """What a launch takes."""
+        return Operands(tuple(weight.span for weight in self.weights), self.parameters)
+
+    @property
+    def values(self) -> list[Any]:
+        """What a reference takes."""
+        return [*(weight.values()[0].astype(cupy.float64) for weight in self.weights), *self.parameters]
+
+    @property
+    def intact(self) -> bool:
+        """Whether no byte of the weights, nor around them, has changed."""
+        return all(bool(cupy.array_equal(w.raw, before)) for w, before in zip(self.weights, self.before, strict=True))
+
+
+NOTHING = Given()
+
+
+def given_for(
+    recipe: Recipe, dtype: str, width: int, *, seed: int = 0, offset: int = 0, eps: float | None = None
+) -> Given:
+    """Return what a recipe's programs take at a width: random weights past a boundary, eps or the usual one."""
+    made = tuple(random(dtype, 1, width, seed=seed + 7 * place + 1, offset=offset) for place in range(recipe.weights))
+    parameters = tuple(PARAMETERS[name] if eps is None else eps for name in recipe.parameters)
+    return Given(made, parameters, tuple(weight.raw.copy() for weight in made))
+
+
+def run(ready: Prepared, x: Tensor, y: Tensor, given: Given = NOTHING) -> Verdict:
     """Run on CuPy's current stream, between two waits for the device."""
     cupy.cuda.Device().synchronize()
-    verdict = ready.run(x.span, y.span, int(cupy.cuda.get_current_stream().ptr))
+    verdict = ready.run(x.span, y.span, int(cupy.cuda.get_current_stream().ptr), given.operands)
     cupy.cuda.Device().synchronize()
     return verdict
 
 
-def judged(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> Comparison:
-    """Run on disjoint buffers and check all but the values: verdict, guard bytes, gaps and the input.
+def judged(
+    ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE, given: Given = NOTHING
+) -> Comparison:
+    """Run on disjoint buffers and check all but the values: verdict, guard bytes, gaps and the inputs.
 
     Returns the comparison with the FP64 reference, under the bound of the recipe that ran.
     """
     before = x.raw.copy()
     y.raw.fill(POISON)
-    assert run(ready, x, y) is expected
+    assert run(ready, x, y, given) is expected
     assert bool(cupy.array_equal(x.raw, before)), "the input changed"
+    assert given.intact, "a weight changed"
     assert y.outside_equals(POISON), "a byte outside the output changed"
     ran = ready.chosen.recipe if expected is Verdict.RECIPE else ready.original.recipe
-    return compare(cupy, ran.form, ran, x.dtype, x.values(), y.values())
+    return compare(cupy, ran.form, ran, x.dtype, x.values(), y.values(), given.values)
 
 
-def check(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE) -> None:
+def check(ready: Prepared, x: Tensor, y: Tensor, expected: Verdict = Verdict.RECIPE, given: Given = NOTHING) -> None:
     """Run on disjoint buffers and check everything."""
-    found = judged(ready, x, y, expected)
+    found = judged(ready, x, y, expected, given)
     assert found.right, f"{ready.chosen.recipe.id} {x.dtype} {x.rows} x {x.width}, {expected.value}: {found}"

@@ -45,7 +45,17 @@ from tests.gpu.grid import (
     ways,
     working_bytes,
 )
-from tests.gpu.tensors import POISON, Kernels, Tensor, blank, host_bits, prepared, results
+from tests.gpu.tensors import (
+    POISON,
+    Given,
+    Kernels,
+    Tensor,
+    blank,
+    given_for,
+    host_bits,
+    prepared,
+    results,
+)
 
 if TYPE_CHECKING:
     from calibration.gpu import Session
@@ -56,15 +66,16 @@ MOST_ELEMENTS = int(os.environ.get("ROWSMITH_GRID_ELEMENTS", str(2**60)))
 
 @frozen(eq=False)
 class Job:
-    """A recipe, ready to run from x to its own poisoned output."""
+    """A recipe, ready to run from x to its own poisoned output, with what its program takes besides."""
 
     recipe: Recipe
     ready: Prepared
     y: Tensor
+    given: Given
 
     def run(self, x: Tensor, stream: int) -> None:
         """Enqueue one launch."""
-        verdict = self.ready.run(x.span, self.y.span, stream)
+        verdict = self.ready.run(x.span, self.y.span, stream, self.given.operands)
         assert verdict is Verdict.RECIPE, f"{self.recipe.id}: {verdict}"
 
 
@@ -144,7 +155,8 @@ def _check(session: Session, x: Tensor, ready: Mapping[Recipe, Prepared], way: W
 
     The outputs live as long as this call, so that the next batch finds room.
     """
-    jobs = [Job(row, held, results(row, x, offset=2 * way.offset)) for row, held in ready.items()]
+    given = {row.form: given_for(row, x.dtype, x.width, seed=seed, offset=way.offset) for row in ready}
+    jobs = [Job(row, held, results(row, x, offset=2 * way.offset), given[row.form]) for row, held in ready.items()]
     where = f"{x.dtype} {x.rows} x {x.width}, {way}"
     cupy.cuda.Device().synchronize()
     graphs = [_captured(session, x, job) for job in jobs] if way.graph else []
@@ -158,6 +170,7 @@ def _check(session: Session, x: Tensor, ready: Mapping[Recipe, Prepared], way: W
     cupy.cuda.Device().synchronize()
     beyond, changed = _beyond(x, jobs, sums)
     assert not changed, f"{where}: the input changed"
+    assert all(held.intact for held in given.values()), f"{where}: a weight changed"
     assert _guarded(x), f"{where}: a byte outside the input changed"
     for job, count in zip(jobs, beyond, strict=True):
         assert _guarded(job.y), f"{where}, {job.recipe.id}: a byte outside the output changed"
@@ -193,8 +206,8 @@ def _beyond(x: Tensor, jobs: Sequence[Job], sums: Sequence[Any]) -> tuple[list[i
     for (first, last), before in zip(blocks(x.rows, x.width), sums, strict=True):
         changed |= x.bits[first:last].sum(dtype=cupy.uint64) != before
         held = _values(x, first, last).astype(cupy.float64)
-        for form in dict.fromkeys(job.recipe.form for job in jobs):
-            known = truth(cupy, form, x.dtype, held)
+        for form, given in {job.recipe.form: job.given for job in jobs}.items():
+            known = truth(cupy, form, x.dtype, held, given.values)
             for place, job in enumerate(jobs):
                 if job.recipe.form == form:
                     beyond[place] += known.beyond(cupy, job.recipe, _values(job.y, first, last))
@@ -205,7 +218,7 @@ def _compared(x: Tensor, job: Job) -> Comparison:
     """Compare one job as every other test does."""
     found, row = Comparison(0, 0.0, 0, 0), job.recipe
     for first, last in blocks(x.rows, x.width):
-        known = reference(row.form, cupy, _values(x, first, last).astype(cupy.float64))
+        known = reference(row.form, cupy, _values(x, first, last).astype(cupy.float64), job.given.values)
         found += against(cupy, row.form, row, x.dtype, x.width, *known, _values(job.y, first, last))
     return found
 

@@ -9,6 +9,7 @@ import ctypes
 import mmap
 import re
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -96,6 +97,14 @@ class Fenced:
         self.bytes = np.ctypeslib.as_array((ctypes.c_uint8 * length).from_address(self.address))
 
 
+def _vector(values: Any, dtype: str, offset: int | None) -> Fenced:
+    """Return a weight between fences."""
+    bits = bits_of(values, dtype)
+    fenced = Fenced(bits.nbytes, None if offset is None else offset * bits.itemsize)
+    fenced.bytes[:] = bits.view(np.uint8)
+    return fenced
+
+
 def run(
     recipe: Recipe,
     dtype: str,
@@ -106,6 +115,10 @@ def run(
     spacing: int | None = None,
     y_offset: int | None = -1,
     seed: int = 0,
+    weights: Sequence[Any] = (),
+    weight_offset: int | None = None,
+    parameters: Sequence[float] = (),
+    in_place: bool = False,
     workspace: Any = None,
     shape: LaunchShape | None = None,
 ) -> tuple[Any, Any]:
@@ -118,6 +131,8 @@ def run(
     spacing : elements from one row of results to the next; as many as it has when omitted.
     y_offset : as `offset`, of the results; at the other end of their pages than x when omitted.
     seed : of the order in which CTAs run.
+    weights : vectors of values, rounded to the storage dtype; `weight_offset` is as `offset`, of each.
+    in_place : whether the results are written over x.
     shape : of a launch other than the recipe's own.
     """
     rows, width = values.shape
@@ -134,18 +149,28 @@ def run(
     y = Fenced(((rows - 1) * spacing + results) * size, None if y_offset is None else y_offset * size)
     x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
     y.bytes[:] = UNWRITTEN
+    if in_place:
+        assert spacing == pitch
+        y = x
+    vectors = [_vector(weight, dtype, weight_offset) for weight in weights]
     shape = shape or launch_shape(recipe, rows, max(width, 1), 132)
     used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
     order = np.random.default_rng(seed).permutation(shape.ctas).astype(np.int32)
     first, second, *_ = (*shape.extra, 0, 0)
+    held = [vector.bytes.copy() for vector in vectors]
+    (parameter,) = parameters or (0.0,)
+    addresses = [*(vector.address for vector in vectors), None, None][:2]
     _library(recipe, dtype)(
-        *(ctypes.c_void_p(address) for address in (x.address, y.address, used.ctypes.data)),
+        *(ctypes.c_void_p(address) for address in (x.address, y.address, used.ctypes.data, *addresses)),
         *map(ctypes.c_longlong, (rows, width, pitch, spacing)),
+        ctypes.c_float(parameter),
         *(first, second, shape.threads, shape.ctas, ctypes.c_void_p(order.ctypes.data)),
     )
     assert not used.any(), "the workspace was not left empty"
-    assert np.array_equal(x.bytes, padded.ravel()[:elements].view(np.uint8)), "the input changed"
+    assert in_place or np.array_equal(x.bytes, padded.ravel()[:elements].view(np.uint8)), "the input changed"
+    assert all(map(np.array_equal, held, (vector.bytes for vector in vectors))), "a weight changed"
     out = y.bytes.view(kind)
     written = (np.arange(rows)[:, None] * spacing + np.arange(results)).ravel()
-    assert (np.delete(out, written).view(np.uint8) == UNWRITTEN).all(), "a gap was written"
+    gaps = np.delete(out, written)
+    assert (gaps == 0x7E7E if in_place else gaps.view(np.uint8) == UNWRITTEN).all(), "a gap was written"
     return given, out[written] if recipe.form in REDUCTIONS else out[written].reshape(rows, results)

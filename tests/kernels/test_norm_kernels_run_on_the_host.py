@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from shutil import which
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,15 +14,15 @@ from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
 from kernels.launch import launch_shape
-from kernels.norms import SOFTMAX
-from kernels.recipe import Recipe
+from kernels.norms import NORMS, RMSNORM, SOFTMAX, Norm
+from kernels.recipe import ORIGINAL, Recipe
 from kernels.recipes import recipe, recipes_of
-from kernels.reference import compare
-from tests.kernels.emulated import PAGE, run, values_of
+from kernels.reference import Comparison, compare
+from tests.kernels.emulated import PAGE, bits_of, run, values_of
 
 pytestmark = [
     pytest.mark.skipif(which("g++") is None, reason="needs a host C++ compiler"),
-    pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:(invalid value|overflow|divide by zero) encountered:RuntimeWarning"),
 ]
 WIDTHS = (
     *(1, 3, 7, 8, 9, 17, 33, 57, 64, 100, 128, 129, 249, 256, 300, 505, 512, 777, 1000, 1017, 1024, 1025),
@@ -30,45 +32,159 @@ WIDTHS = (
 LAYOUTS = ((0, 0), (0, None), (1, 1), (3, 7), (8, 8))
 MOST_THREADS = 3072  # of a launch: each is a fiber
 RNG = np.random.default_rng(29)
-ROWS = recipes_of(SOFTMAX)
+# Every way of each algebra with its most weights; of the forms between, ways of each template and number of warps. A
+# way meets two dtypes where there are most operands, else one; they take turns, so each form meets every dtype.
+FEW = (ORIGINAL, "held8x8", "held128x16", "cover32x8", "cover256x32", "streamed256")
+DTYPES = tuple(STORAGE)
+
+
+def cases() -> Iterator[tuple[Recipe, str]]:
+    for norm in NORMS.values():
+        ways = recipes_of(norm.form)
+        for turn, row in enumerate(ways):
+            if norm.fitted or row.id.removeprefix(f"{norm.op}.") in FEW:
+                yield row, DTYPES[turn % 3]
+            if norm.weights == 2:
+                yield row, DTYPES[(turn + 1) % 3]
 
 
 def is_legal(row: Recipe, dtype: str, rows: int, width: int, gap: int, offset: int | None) -> bool:
     size = storage(dtype).bytes
     first = (-((rows - 1) * (width + gap) + width) if offset is None else offset) * size % PAGE
-    work = Workload(program_of("softmax", dtype), rows, width, width + gap, first & -first or 256)
+    work = Workload(program_of(NORMS[row.form].op, dtype), rows, width, width + gap, first & -first or 256)
     return isinstance(prove(work, row), Proved)
 
 
-@pytest.mark.parametrize("dtype", STORAGE)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def weights_for(row: Recipe, width: int) -> list[Any]:
+    return [RNG.normal(1 - place, 0.5, width) for place in range(row.weights)]
+
+
+def operands(row: Recipe, dtype: str, weights: Sequence[Any], eps: float) -> list[Any]:
+    """What the reference takes: weights as they are stored, and eps where there is one."""
+    return [*(values_of(bits_of(weight, dtype), dtype) for weight in weights), *(eps for _ in row.parameters)]
+
+
+def checked(row: Recipe, dtype: str, values: Any, eps: float = 1e-6, **layout: Any) -> tuple[Comparison, Any]:
+    """Run on values with fresh weights, and compare."""
+    weights = weights_for(row, values.shape[1])
+    given, got = run(row, dtype, values, weights=weights, parameters=(eps,) * len(row.parameters), **layout)
+    out = values_of(got, dtype)
+    return compare(np, row.form, row, dtype, values_of(given, dtype), out, operands(row, dtype, weights, eps)), out
+
+
+@pytest.mark.parametrize(("row", "dtype"), [*cases()], ids=lambda part: getattr(part, "id", part))
 def test_every_recipe_is_right_and_stays_inside(row: Recipe, dtype: str) -> None:
-    ran = 0
-    for width in WIDTHS:
-        rows = 3 if width > 512 else 2 * row.threads // row.lanes + 1
-        for gap, offset in LAYOUTS:
+    """Weights end at a fence, or begin at one; where rows need no boundary they need none either."""
+    met = list(geometries(row, dtype))
+    assert len(met) > 2
+    for turn, (rows, width, gap, offset) in enumerate(met):
+        beside = 0 if row.alignment[0] == "rows" else turn % 5
+        lies = {"gap": gap, "offset": offset, "spacing": width + gap, "weight_offset": (None, beside)[turn % 2]}
+        found, _ = checked(row, dtype, RNG.normal(0, 3, (rows, width)), seed=turn, **lies)
+        assert found.right, f"{row.id} {dtype} {rows} x {width}, gap {gap}, offset {offset}: {found}"
+
+
+def geometries(row: Recipe, dtype: str) -> Iterator[tuple[int, int, int, int | None]]:
+    """Yield rows, width, gap and offset: of the widths that a recipe takes the least, the most and some between."""
+    for gap, offset in LAYOUTS:
+        taken = []
+        for width in WIDTHS:
+            rows = 3 if width > 512 else 2 * row.threads // row.lanes + 1
             few = launch_shape(row, rows, width, 132).ctas * row.threads <= MOST_THREADS
-            if not few or not is_legal(row, dtype, rows, width, gap, offset):
-                continue
-            values = RNG.normal(0, 3, (rows, width))
-            given, got = run(row, dtype, values, gap=gap, offset=offset, spacing=width + gap, seed=ran)
-            found = compare(np, row.form, row, dtype, values_of(given, dtype), values_of(got, dtype))
-            assert found.right, f"{row.id} {dtype} {rows} x {width}, gap {gap}, offset {offset}: {found}"
-            ran += 1
-    assert ran > 2
+            if few and is_legal(row, dtype, rows, width, gap, offset):
+                taken.append((rows, width, gap, offset))
+        yield from sorted({taken[len(taken) * part // 4 - (part > 0)] for part in (0, 2, 4)} if taken else ())
 
 
-@pytest.mark.parametrize("name", ["original", "held32x16", "held128x16", "cover32x8", "cover128x16"])
-def test_rows_of_infinities_and_nan_are_as_the_formula_says(name: str) -> None:
-    row = recipe(f"softmax.{name}")
-    width = 1024 if "128" in name else 200
+WIDE = ("held32x16", "held128x16", "cover32x8", "cover128x16", "streamed256")
+FITTED = [norm for norm in NORMS.values() if norm.fitted]
+
+
+def named(norm: Norm, name: str) -> tuple[Recipe, int]:
+    """Return a recipe and a width that it takes."""
+    row = recipe(f"{norm.op}.{name}")
+    return row, {"held32x16": 504, "held128x16": 1024, "cover32x8": 201, "cover128x16": 1017}.get(name, 2065)
+
+
+@pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
+def test_rows_of_infinities_and_nan_are_as_the_softmax_says(name: str) -> None:
+    row, width = named(NORMS[SOFTMAX], name)
     rows = RNG.normal(0, 1, (7, width))
     rows[1], rows[2, 5], rows[3, -1], rows[4, :-1] = -np.inf, np.inf, np.nan, -np.inf
     rows[5, : width // 2], rows[6] = -np.inf, 0.0
-    given, got = run(row, "float32", rows, offset=0)
-    out = values_of(got, "float32")
-    found = compare(np, row.form, row, "float32", values_of(given, "float32"), out)
+    found, out = checked(row, "float32", rows, offset=0)
     assert found.right, found
     assert np.isnan(out[1:4]).all()
     assert out[4].tolist() == [0.0] * (width - 1) + [1.0]
     assert np.allclose(out[6], 1 / width)
+
+
+@pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
+def test_huge_and_tiny_rows_are_what_fp32_says_of_a_mean_square(name: str) -> None:
+    """The square of 1e20 is inf and that of 1e-40 is 0; a NaN reaches its whole row and no other."""
+    row, width = named(NORMS[RMSNORM], name) if name in FEW else named(NORMS[f"multiply({RMSNORM},w0)"], name)
+    rows = np.stack([np.full(width, value) for value in (1e20, 1e-40, 0.0, np.inf, -np.inf, 1.0)])
+    rows = np.concatenate([rows, RNG.normal(0, 1, (3, width))])
+    rows[6, 3], rows[7, -2], rows[8, width // 2] = np.nan, np.inf, 1e20
+    for eps in (0.0, 1e-10, 1e-3):
+        weights = [np.ones(width) for _ in range(row.weights)]
+        _, got = run(row, "float32", rows, offset=0, weights=weights, parameters=(eps,))
+        out = values_of(got, "float32")
+        assert (out[0] == 0).all()
+        assert np.isnan(out[3:5]).all()
+        assert np.allclose(out[5], 1 / np.sqrt(1 + eps))
+        assert np.isnan(out[6]).all()
+        assert np.isnan(out[7, -2])
+        assert (np.delete(out[7:], [width - 2, width // 2], axis=1) == 0).all()
+        if eps == 0:
+            assert np.isposinf(out[1]).all()
+            assert np.isnan(out[2]).all()
+        else:
+            assert np.allclose(out[1] / 1e-40, 1 / np.sqrt(eps), rtol=1e-4)
+            assert (out[2] == 0).all()
+
+
+@pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
+def test_a_constant_row_is_nothing_but_beta(name: str) -> None:
+    """Whatever the constant, for its mean is exact: where lanes hold the row, in the end."""
+    row, width = named(FITTED[-1], name)
+    constants = (1e20, -1e20, 1e-40, 0.0, 1 / 3, 1000.1, -7.7, 65504.0)
+    rows = np.stack([np.full(width, value) for value in constants])
+    gamma, beta = RNG.normal(1, 1, width), RNG.normal(0, 1, width)
+    for eps in (1e-10, 1e-3):
+        _, got = run(row, "float32", rows, offset=0, weights=[gamma, beta], parameters=(eps,))
+        assert np.array_equal(values_of(got, "float32"), np.broadcast_to(np.float32(beta), rows.shape))
+    _, got = run(row, "float32", rows, offset=0, weights=[gamma, beta], parameters=(0.0,))
+    assert np.isnan(values_of(got, "float32")).all()
+
+
+@pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
+def test_rows_far_from_zero_keep_the_digits_that_they_have(name: str) -> None:
+    """LayerNorm of 10,000 and a normal deviate is within a thousandth of itself, not of its mean; NaN stay in a row."""
+    row, width = named(FITTED[-1], name)
+    rows = RNG.normal(0, 1, (6, width)) + 10_000
+    rows[1] += 990_000
+    rows[2], rows[3, 7], rows[4, -1] = RNG.choice([-1e20, 1e20], width), np.nan, -np.inf
+    weights = [np.ones(width), np.zeros(width)]
+    given, got = run(row, "float32", rows, offset=0, weights=weights, parameters=(0.0,))
+    out, known = values_of(got, "float32"), values_of(given, "float32")
+    wanted = (known - known.mean(-1, keepdims=True)) / known.std(-1, keepdims=True)
+    assert np.allclose(out[[0, 5]], wanted[[0, 5]], atol=1e-3)
+    assert np.allclose(out[1], wanted[1], atol=0.1)
+    assert (out[2] == 0).all()
+    assert np.isnan(out[3:5]).all()
+
+
+@pytest.mark.parametrize("norm", FITTED, ids=lambda norm: norm.op)
+def test_the_original_is_right_in_place_and_at_any_offset_of_weights(norm: Norm) -> None:
+    row = recipe(f"{norm.op}.original")
+    for dtype, rows, width, offset in (("float16", 9, 77, 3), ("float32", 3, 1030, 1), ("bfloat16", 3, 2049, 5)):
+        values = RNG.normal(0, 2, (rows, width))
+        weights = weights_for(row, width)
+        lies = {"gap": 3, "spacing": width + 3, "offset": offset, "weights": weights, "weight_offset": offset + 1}
+        lies["parameters"] = (1e-6,) * len(row.parameters)
+        given, apart = run(row, dtype, values, y_offset=offset, **lies)
+        _, inside = run(row, dtype, values, in_place=True, **lies)
+        assert np.array_equal(apart, inside)
+        known = operands(row, dtype, weights, 1e-6)
+        assert compare(np, row.form, row, dtype, values_of(given, dtype), values_of(inside, dtype), known).right

@@ -64,10 +64,11 @@ def test_what_is_within_the_bound_is_what_the_reference_says(form: str) -> None:
         rows, columns = holes(300, 0, 40)
         x[rows, columns] = np.nan
         x[8] = np.nan
-    known = truth(np, form, "float16", x)
-    expected, scale = reference(form, np, x)
-    right = rounded(expected)
     recipe = recipes_of(form)[0]
+    operands = [*rng.uniform(-1, 1, (recipe.weights, 300)), *(1e-5 for _ in recipe.parameters)]
+    known = truth(np, form, "float16", x, operands)
+    expected, scale = reference(form, np, x, operands)
+    right = rounded(expected)
     assert known.beyond(np, recipe, right) == 0
     seen = set()
     for steps in (0, 1, 3, 50):

@@ -124,7 +124,7 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (REQUEST, "nan_policy_unknown"): lambda: _rejected(lambda: rowsmith.sum(None, nan="ignore")),
     (CANDIDATE, "nan_policy_unknown"): reduces(Cast(Reduce(WIDE, nan="ignore"), "float16")),
     (CANDIDATE, "not_closed_reduction"): reduces(Cast(Prefix(WIDE), "float16")),
-    (CANDIDATE, "not_closed_softmax"): lambda: _refused(
+    (CANDIDATE, "not_normalization"): lambda: _refused(
         Workload(Program(Store(Cast(Map(WIDE, "exp"), "float16"), "float16")), 4, 1024, 1024), "softmax.held32x32"
     ),
     (CANDIDATE, "not_more_programs"): lambda: _refused(workload("sum", (9, 2048), "float16"), "sum.rows4"),

@@ -29,7 +29,9 @@ struct Launch {
   const ROWSMITH_STORAGE *x;
   ROWSMITH_STORAGE *y;
   unsigned long long *workspace;
+  const ROWSMITH_STORAGE *weights[2];
   long long rows, width, x_pitch, y_pitch;
+  float parameter;
   int first, second;
 } launch;
 
@@ -45,12 +47,26 @@ void pause(Wait state) {
   threadIdx.x = me;
 }
 
+// What some kernels take besides: see kernels/operands.py.
+#if ROWSMITH_WEIGHTS == 0
+#define WEIGHTS
+#elif ROWSMITH_WEIGHTS == 1
+#define WEIGHTS l.weights[0],
+#else
+#define WEIGHTS l.weights[0], l.weights[1],
+#endif
+#if ROWSMITH_PARAMETERS == 0
+#define PARAMETERS
+#else
+#define PARAMETERS , l.parameter
+#endif
+
 void body() {
   const Launch &l = launch;
 #if ARGUMENTS == 0
-  ROWSMITH_ENTRY(l.x, l.y, l.rows, l.width, l.x_pitch, l.y_pitch);
+  ROWSMITH_ENTRY(l.x, l.y, WEIGHTS l.rows, l.width, l.x_pitch, l.y_pitch PARAMETERS);
 #elif ARGUMENTS == 1
-  ROWSMITH_ENTRY(l.x, l.y, l.rows, l.width, l.x_pitch, l.y_pitch, l.first);
+  ROWSMITH_ENTRY(l.x, l.y, WEIGHTS l.rows, l.width, l.x_pitch, l.y_pitch PARAMETERS, l.first);
 #else
   ROWSMITH_ENTRY(l.x, l.y, l.workspace, l.rows, l.width, l.x_pitch, l.y_pitch, l.first, l.second);
 #endif
@@ -125,15 +141,19 @@ uint64_t shuffle(unsigned mask, uint64_t value, Shuffle kind, int argument) {
   return mine.taken;
 }
 
-extern "C" void run(const void *x, void *y, void *workspace, long long rows, long long width, long long x_pitch,
-                    long long y_pitch, int first, int second, int threads, int ctas, const int *order) {
-  launch = {static_cast<const ROWSMITH_STORAGE *>(x),
-            static_cast<ROWSMITH_STORAGE *>(y),
+extern "C" void run(const void *x, void *y, void *workspace, const void *gamma, const void *beta, long long rows,
+                    long long width, long long x_pitch, long long y_pitch, float parameter, int first, int second,
+                    int threads, int ctas, const int *order) {
+  using Storage = ROWSMITH_STORAGE;
+  launch = {static_cast<const Storage *>(x),
+            static_cast<Storage *>(y),
             static_cast<unsigned long long *>(workspace),
+            {static_cast<const Storage *>(gamma), static_cast<const Storage *>(beta)},
             rows,
             width,
             x_pitch,
             y_pitch,
+            parameter,
             first,
             second};
   fibers.resize(threads);

@@ -1,0 +1,138 @@
+"""What people run, by program and family: torch's own function, shapes that goals name, and values of parameters.
+
+Calibration measures beside these and draws from these; a new family adds rows here and no code there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from kernels.dtypes import STORAGE
+from kernels.norms import NORMS
+
+# What torch takes for them where a caller says nothing: `layer_norm`'s, which models take for RMSNorm as often as 1e-6.
+PARAMETERS = {"eps": 1e-5}
+
+
+def _prefix_sum(x: Any) -> Any:
+    return x.cumsum(-1)
+
+
+def _sum(x: Any) -> Any:
+    return x.sum(-1)
+
+
+def _max(x: Any) -> Any:
+    return x.amax(-1)
+
+
+def _min(x: Any) -> Any:
+    return x.amin(-1)
+
+
+def _mean(x: Any) -> Any:
+    return x.mean(-1)
+
+
+def _nansum(x: Any) -> Any:
+    return x.nansum(-1)
+
+
+def _nanmean(x: Any) -> Any:
+    return x.nanmean(-1)
+
+
+def _nanmax(x: Any) -> Any:
+    return x.nan_to_num(nan=float("-inf"), posinf=float("inf"), neginf=float("-inf")).amax(-1)
+
+
+def _nanmin(x: Any) -> Any:
+    return x.nan_to_num(nan=float("inf"), posinf=float("inf"), neginf=float("-inf")).amin(-1)
+
+
+def _softmax(x: Any) -> Any:
+    return x.softmax(-1)
+
+
+def _rms_norm(x: Any, eps: float) -> Any:
+    import torch
+
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], None, eps)
+
+
+def _rms_norm_gamma(x: Any, gamma: Any, eps: float) -> Any:
+    import torch
+
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], gamma, eps)
+
+
+def _layer_norm(x: Any, eps: float) -> Any:
+    import torch
+
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], None, None, eps)
+
+
+def _layer_norm_gamma(x: Any, gamma: Any, eps: float) -> Any:
+    import torch
+
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, None, eps)
+
+
+def _layer_norm_gamma_beta(x: Any, gamma: Any, beta: Any, eps: float) -> Any:
+    import torch
+
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], gamma, beta, eps)
+
+
+_NORMS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("softmax", 0): _softmax,
+    ("rms", 0): _rms_norm,
+    ("rms", 1): _rms_norm_gamma,
+    ("layer", 0): _layer_norm,
+    ("layer", 1): _layer_norm_gamma,
+    ("layer", 2): _layer_norm_gamma_beta,
+}
+# What torch runs for programs of a form, on x, its weights and its parameters; for extremes without NaN it has no
+# function of its own. Each is compiled by torch from its own code, so it holds nothing but arguments.
+TORCH: dict[str, Callable[..., Any]] = {
+    "prefix.sum": _prefix_sum,
+    "reduce.sum": _sum,
+    "reduce.max": _max,
+    "reduce.min": _min,
+    "map.divide_by_count.reduce.sum": _mean,
+    "reduce.sum.suppress": _nansum,
+    "reduce.max.suppress": _nanmax,
+    "reduce.min.suppress": _nanmin,
+    "map.divide_by_count.reduce.sum.suppress": _nanmean,
+    **{form: _NORMS[norm.algebra, norm.weights] for form, norm in NORMS.items()},
+}
+
+
+@frozen
+class Named:
+    """A geometry that is in the wide inventory whatever the seed, and in no training set."""
+
+    rows: int
+    width: int
+    dtypes: tuple[str, ...] = tuple(STORAGE)
+
+
+# Geometries that the goals name: few wide rows for all, those on which a policy of the first research report regressed,
+# and those that normalizations are compared with peers on.
+_FEW_WIDE = (Named(1, 2**20), Named(4, 2**18))
+_REGRESSED = (Named(65, 2048, ("float16",)), Named(1024, 512, ("float16",)), Named(257, 128, ("bfloat16",)))
+_OF_NORMS = (Named(128, 8192), Named(1024, 512), Named(1024, 65_536))
+# By the first operator of a family.
+NAMED: dict[str, tuple[Named, ...]] = {
+    "prefix": _FEW_WIDE,
+    "reduce": (*_FEW_WIDE, *_REGRESSED),
+    "rownorm": (*_FEW_WIDE, *_OF_NORMS),
+}
+
+
+def named(family: str) -> tuple[Named, ...]:
+    """Return the geometries that are named for a family."""
+    return NAMED.get(family.partition(".")[0], ())
