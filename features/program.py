@@ -26,6 +26,7 @@ from features.expression import (
     every_node,
     operands,
 )
+from kernels.channels import CHANNEL_NORMS
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
 from kernels.norms import NORMS
@@ -112,11 +113,26 @@ NORMALIZED: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
+def channel_normalization(dtype: str, norm: str) -> Program:
+    """The channels of a position over one of `DIVISORS`, in FP32 and in any order, one cast at the end."""
+    row = Cast(Load(dtype, CHANNELS), "float32")
+    return Program(Store(Cast(Combine(row, DIVISORS[norm](row), "divide"), dtype), dtype))
+
+
+# What channels are divided by, by the name that kernels are compiled with.
+DIVISORS: dict[str, Callable[[Expression], Expression]] = {
+    "rms": lambda row: Map(Combine(_mean(Map(row, "square")), Parameter("eps"), "add"), "sqrt"),
+    "mean_abs": lambda row: _mean(Map(row, "abs")),
+    "l2": lambda row: Map(Reduce(Map(row, "square")), "sqrt"),
+}
+
+
 # Names for people and requests. Nothing below the request looks at them.
 OPS: dict[str, Callable[[str], Program]] = {
     "scan": scan,
     **{found.op: partial(_reduction, reduction=found) for found in REDUCTIONS.values()},
     **{norm.op: partial(normalization, algebra=norm.algebra, weights=norm.weights) for norm in NORMS.values()},
+    **{found.op: partial(channel_normalization, norm=found.norm) for found in CHANNEL_NORMS.values()},
 }
 
 

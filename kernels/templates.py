@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from kernels import norms, reduction_shapes, reductions, scans
+from kernels import channels, norms, reduction_shapes, reductions, scans
 from kernels.recipe import Recipe, split_parts
 
 
@@ -141,5 +141,11 @@ TEMPLATES = {
         Template("norm_original.cu", norms.original_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_streamed.cu", norms.streamed_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_held.cu", norms.held_chain, "piece, lane, warp and CTA, one after the other", by_vector=True),
+        *(
+            Template(
+                file, channels.chain, "a thread's channels, warp and groups, one after the other", interleaved=True
+            )
+            for file in channels.TEMPLATES
+        ),
     )
 }
