@@ -185,10 +185,11 @@ def operands(node: Expression) -> tuple[Expression, ...]:
 
 
 def every_node(node: Expression) -> Iterator[Expression]:
-    """Yield a node and all that it is made of, each as often as it stands there, outermost and leftmost first."""
-    yield node
-    for part in operands(node):
-        yield from every_node(part)
+    """Yield a node and all that it is made of, each as often as it stands there: outermost first, left to right."""
+    level: tuple[Expression, ...] = (node,)
+    while level:
+        yield from level
+        level = tuple(part for made in level for part in operands(made))
 
 
 def expression_from_tree(tree: Any) -> Expression:

@@ -156,7 +156,7 @@ def _place(weight: Weight) -> tuple[int, str]:
 
 @cache
 def parameters_of(program: Program) -> tuple[str, ...]:
-    """Return the names of the scalars that the launch is given, in the order in which they first stand."""
+    """Return the names of the scalars that the launch is given, the outermost first."""
     nodes = every_node(program.expression)
     return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Parameter)))
 

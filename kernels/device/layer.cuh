@@ -1,15 +1,16 @@
 // LayerNorm as the algebra of a row normalization, in FP32.
 //
-// Where a row is read in chunks, its state is count, mean and sum of squared differences from it (Welford). A chunk's mean
-// is taken relative to the mean so far, and to the first element before there is one; states are merged by Chan, Golub and
-// LeVeque (1979). Every term of a sum of squares is positive, so that none cancels, and a constant row has its own value
-// as mean and exactly 0 squares.
+// Where a row is read in chunks, its state is count, mean and sum of squared differences from it (Welford). A chunk's
+// mean is taken relative to the mean so far, and to the first element before there is one; states are merged by Chan,
+// Golub and LeVeque (1979). Every term of a sum of squares is positive, so that none cancels, and a constant row has
+// its own value as mean and exactly 0 squares.
 //
-// Where lanes hold a row, the mean is taken first, then the differences from it: their squares, and their sum, which tells
-// how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too.
+// Where lanes hold a row, the mean is taken first, then the differences from it: their squares, and their sum, which
+// tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too.
 //
-// A result is (x - mean) times rsqrtf(squares / N + eps), whose error is at most 2 ulp. Of differences of 1e20 the squares
-// are inf and every result is 0; a NaN or an infinity makes a row of NaN. With eps = 0 a constant row gives 0 x inf = NaN.
+// A result is (x - mean) times rsqrtf(squares / N + eps), whose error is at most 2 ulp. Of differences of 1e20 the
+// squares are inf and every result is 0; a NaN or an infinity makes a row of NaN. With eps = 0 a constant row gives 0 x
+// inf = NaN.
 #pragma once
 
 #include "rowio.cuh"

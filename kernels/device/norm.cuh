@@ -1,7 +1,7 @@
 // What the templates of row normalizations share: the algebra that a row is normalized by, its weights, and shuffles.
 //
-// ROWSMITH_ALGEBRA is Softmax, Rms or Layer. A kernel takes ROWSMITH_WEIGHTS vectors of N elements, by which results are
-// multiplied and to which they are added, and eps where ROWSMITH_PARAMETERS is 1.
+// ROWSMITH_ALGEBRA is Softmax, Rms or Layer. A kernel takes ROWSMITH_WEIGHTS vectors of N elements, by which results
+// are multiplied and to which they are added, and eps where ROWSMITH_PARAMETERS is 1.
 #pragma once
 
 #include "layer.cuh"
@@ -63,8 +63,8 @@ template <typename Value> __device__ __forceinline__ Value shuffled(const Value 
   return other;
 }
 
-// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, as the first lane's order has
-// it. `commutes` says that either order is the same. The whole warp calls it.
+// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, as the first lane's order
+// has it. `commutes` says that either order is the same. The whole warp calls it.
 template <int lanes, bool commutes = true, typename Value, typename Merge>
 __device__ __forceinline__ Value across(Value value, Merge merge) {
 #pragma unroll

@@ -1,18 +1,18 @@
 // <op>.held1x16 .. cover1024x32: normalized rows that some lanes hold whole, read once.
 //
-// Layout       rows of adjacent elements, x_pitch and y_pitch elements apart; any element-aligned base, of weights too, where
-//              vectors cover a row; every row and weight on a 16-byte boundary and a whole number of vectors where nothing
+// Layout       rows of adjacent elements, x_pitch and y_pitch elements apart; any element-aligned base, of weights too,
+//              where vectors cover a row; every row and weight on a 16-byte boundary and of whole vectors where nothing
 //              but vectors is moved
 // Mapping      LANES adjacent threads take a row; piece p of lane l begins at vector p LANES + l of it
 // Accumulator  FP32: sums of a piece, of a lane's pieces, by shuffles in a warp and over warps; what is summed is the
 //              algebra's
-// Legality     rows of at most LANES x items x phases elements, seven less where they are covered, fewer than 2^31; y is
-//              disjoint from x and from the weights
-// Determinism  the order of additions depends on the recipe alone, and of a covered row on where it lies between boundaries
+// Legality     rows of at most LANES x items x phases elements, seven less where they are covered, fewer than 2^31; y
+//              is disjoint from x and from the weights
+// Determinism  the order of additions depends on the recipe alone, and of a covered row on where it lies between
+//              boundaries
 //
-// A covered row begins anywhere between boundaries and the weights elsewhere, so they are read there element by element:
-// from L2 or nearer, for every row reads the same. Weights are asked for with the row where its lanes have registers to
-// spare, else one piece ahead of where they are used.
+// A covered row begins anywhere between boundaries and the weights elsewhere, so they are read there element by
+// element: from L2 or nearer, for every row reads the same; as vectors where they happen to lie so.
 #include "norm.cuh"
 #include "scan_pieces.cuh"
 
@@ -25,9 +25,11 @@ constexpr Moves moves = Moves::ROWSMITH_MOVES;
 constexpr int piece = 16 / sizeof(Storage);
 constexpr int pieces = ROWSMITH_ITEMS * ROWSMITH_PHASES / piece;
 constexpr int group = lanes < 32 ? lanes : 32; // lanes of a row that shuffle
-constexpr int ahead = pieces * piece * rownorm::weights <= 16        ? pieces
-                      : threads < 512 || rownorm::weights == 1 ? 1
-                                                                : 0;
+// How many pieces of the weights are asked for before they are used: all of them, with the row, where they are 16
+// elements a lane at most; else one, or none where two weights meet rows of 16 warps and more. With one more piece
+// ptxas keeps up to 16 bytes a thread in local memory there, at 64 registers (sm_90, NVRTC 13.0.88).
+constexpr bool early = pieces * piece * rownorm::weights <= 16;
+constexpr int ahead = early ? pieces : threads < 512 || rownorm::weights == 1 ? 1 : 0;
 static_assert(threads % lanes == 0 && pieces * piece == ROWSMITH_ITEMS * ROWSMITH_PHASES, "lanes hold whole pieces");
 
 // Elements before a row down to the boundary from which on it is taken.
@@ -58,7 +60,9 @@ struct Lanes {
   static constexpr int warps = lanes / group;
   int left, skip;
 
-  __device__ __forceinline__ bool has(int p, int i) const { return inside(left - p * lanes * piece, p > 0 ? 0 : skip, i); }
+  __device__ __forceinline__ bool has(int p, int i) const {
+    return inside(left - p * lanes * piece, p > 0 ? 0 : skip, i);
+  }
 
   // Combines what the lanes of a row in a warp have.
   template <typename Value, typename Merge> __device__ __forceinline__ Value in_warp(Value value, Merge merge) const {
@@ -91,7 +95,8 @@ struct Share {
       if constexpr (moves == Moves::vectors) {
         if (left > 0) pack[w].load_each(source);
       } else {
-        if (at >= 0 && left >= piece && reinterpret_cast<unsigned long long>(source) % 16 == 0) pack[w].load_each(source);
+        const bool on_boundary = reinterpret_cast<unsigned long long>(source) % 16 == 0;
+        if (at >= 0 && left >= piece && on_boundary) pack[w].load_each(source);
         else pack[w].load_masked(given.weight[w], at, at + left);
       }
     }
@@ -128,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     moved[p].ask(next_place(first, p));
   }
 #pragma unroll
-  for (int p = 0; p < (ahead == pieces ? pieces : 0); ++p) ask_weights(p);
+  for (int p = 0; p < (early ? pieces : 0); ++p) ask_weights(p);
   float value[pieces][piece];
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
@@ -136,10 +141,10 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     moved[p].widen_to(value[p]);
   }
   rownorm::Algebra::normalize(value, Lanes{first.left, first.skip}, static_cast<float>(width), given.eps);
-  if constexpr (ahead == 1) ask_weights(0);
+  if constexpr (!early && ahead == 1) ask_weights(0);
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
-    if (ahead < pieces && p + ahead < pieces) ask_weights(p + ahead);
+    if (!early && p + ahead < pieces) ask_weights(p + ahead);
     share[p].weigh(value[p]);
     moved[p].narrow_from(value[p]);
     moved[p].store(next_place(first, p));

@@ -1,14 +1,15 @@
-// softmax.original, rmsnorm.original, layernorm_gamma_beta.original, …: normalized rows of any number, width and element
-// alignment; right in place.
+// softmax.original, rmsnorm.original, layernorm_gamma_beta.original, …: normalized rows of any number, width and
+// element alignment; right in place.
 //
 // Layout       rows of adjacent elements, x_pitch and y_pitch elements apart, and weights, on any element-aligned base
-// Mapping      256 threads; by `form` a warp takes a row (8 rows a CTA) or the CTA does; grid-stride over more rows than CTAs
+// Mapping      256 threads; by `form` a warp takes a row (8 a CTA) or the CTA does; grid-stride over more rows than
+//              CTAs
 // Accumulator  FP32: the algebra's state of a thread's vectors in turn, shuffles in a warp and over warps
 // Legality     every legal workload; y is x or disjoint from it, and disjoint from the weights
 // Determinism  the order of additions depends on the form and on the row's offset from a 16-byte boundary
 //
-// The row is read twice: for the state, and again for the results. A thread reads what it writes itself, after the row's
-// state is known to all, so that x may be y.
+// The row is read twice: for the state, and again for the results. A thread reads what it writes itself, after the
+// row's state is known to all, so that x may be y.
 #include "norm_rows.cuh"
 
 // `form` is chosen by the launch: 0 is a warp a row, 1 the CTA.

@@ -34,7 +34,8 @@ template <int lanes, int phases> __device__ __forceinline__ Algebra::State state
 
 // Applies the weights to the results from position `at` on. A weight is read in vectors where it lies so: rows of x may
 // begin off a boundary on which it does, and the other way round.
-__device__ __forceinline__ void weigh(float (&value)[items], const rownorm::Given &given, long long at, long long limit) {
+__device__ __forceinline__ void weigh(float (&value)[items], const rownorm::Given &given, long long at,
+                                      long long limit) {
   if constexpr (rownorm::weights > 0) {
     const bool inside = at >= 0 && at + items <= limit;
 #pragma unroll

@@ -1,8 +1,8 @@
 // RMSNorm as the algebra of a row normalization: its state is the sum of squares, in FP32.
 //
 // A result is x times rsqrtf(sum / N + eps), whose error is at most 2 ulp; sum / N is one division, correctly rounded.
-// Squares are what FP32 says: of 1e20 they are inf, so that every result of the row is 0 and where x is inf NaN; of 1e-40
-// they are 0. With eps = 0 a row of zeros gives 0 x inf = NaN.
+// Squares are what FP32 says: of 1e20 they are inf, so that every result of the row is 0 and where x is inf NaN; of
+// 1e-40 they are 0. With eps = 0 a row of zeros gives 0 x inf = NaN.
 #pragma once
 
 #include "rowio.cuh"

@@ -1,8 +1,8 @@
 // Softmax as the algebra of a row normalization: its state is the largest element so far, and the sum of exponentials
 // relative to it.
 //
-// exp(x - m) is 2 to the power of (x - m) log2 e, by the hardware's ex2 (at most 2 ulp of error). Of -inf alone the state is
-// (-inf, 0), from which every result is NaN, as are those of a row with a NaN or with +inf.
+// exp(x - m) is 2 to the power of (x - m) log2 e, by the hardware's ex2 (at most 2 ulp of error). Of -inf alone the
+// state is (-inf, 0), from which every result is NaN, as are those of a row with a NaN or with +inf.
 #pragma once
 
 #include "rowio.cuh"
@@ -69,7 +69,8 @@ struct Softmax {
   };
 
   // Turns a row that lanes hold into its results. Exponentials are taken once, relative to the largest element of the
-  // warp and not of the row, so that one barrier is enough: each is then multiplied by exp(warp's largest - row's) / sum.
+  // warp and not of the row, so that one barrier is enough: each is then multiplied by exp(warp's largest - row's) /
+  // sum.
   template <int pieces, int n, typename Row>
   static __device__ __forceinline__ void normalize(float (&value)[pieces][n], const Row &row, float, float) {
     float most = lowest(), sum = 0.0f;

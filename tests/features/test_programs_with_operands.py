@@ -36,11 +36,11 @@ def test_forms_are_written_out_from_the_tree() -> None:
     assert form_of(program(Combine(Map(WIDE, "abs"), Map(GAMMA, "abs"), "add"))) == "add(map.abs,map.abs.w0)"
 
 
-def test_weights_are_told_by_place_and_parameters_as_they_first_stand() -> None:
+def test_weights_are_told_by_place_and_parameters_outermost_first() -> None:
     first = Combine(Combine(WIDE, BETA, "add"), Parameter("shift"), "add")
     found = program(Combine(Combine(first, GAMMA, "multiply"), Combine(BETA, EPS, "multiply"), "add"))
     assert weights_of(found) == (Weight("float16", 0), Weight("float16", 1))
-    assert parameters_of(found) == ("shift", "eps")
+    assert parameters_of(found) == ("eps", "shift")
     assert weights_of(program_of("scan", "float16")) == parameters_of(program_of("scan", "float16")) == ()
     assert takes_empty_rows(found)
 

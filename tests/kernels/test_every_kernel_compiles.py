@@ -14,6 +14,7 @@ from kernels.toolchain import toolchain
 ORIGINAL = original_of("prefix.sum")
 
 
+@pytest.mark.timeout(600)  # 863 kernels are 200 s of one core
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_recipe_and_dtype_compiles(architecture: str) -> None:
     outcomes = compile_all((architecture,))
