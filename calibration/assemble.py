@@ -57,6 +57,7 @@ def record(
         ambiguous=is_ambiguous(held),
         baseline=baseline,
         measurements=held,
+        inner=planned.inner,
     )
 
 

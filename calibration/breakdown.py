@@ -56,12 +56,12 @@ def _peers(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the picks beside the best peer of their round, and a list of those that are behind it."""
     ratios = _present(outcomes, "picked_over_best_peer")
     behind = [o for o in outcomes if (o["picked_over_best_peer"] or 0) > BEHIND_PEER]
-    named = ("geometry", "run", "dtype", "rows", "width", "picked", "best_peer", "picked_over_best_peer")
+    named = ("geometry", "run", "dtype", "rows", "width", "inner", "picked", "best_peer", "picked_over_best_peer")
     return {
         "count": len(ratios),
         **spread(ratios),
         "behind_share": len(behind) / len(ratios) if ratios else None,
-        "behind": [{name: o[name] for name in named} for o in behind],
+        "behind": [{name: o[name] for name in named if name in o} for o in behind],
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import cycle
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from calibration.inputs import Guarded, guarded, uniform
 from calibration.planned import Planned
@@ -70,7 +70,7 @@ class Buffers:
 
 def buffers(planned: Planned, regime: str, l2_bytes: int, seed: int) -> Buffers:
     """Allocate the pairs of a geometry; every input holds the same values, a function of the seed."""
-    x, y = uniform(planned.dtype, planned.rows, planned.width, seed), _output(planned)
+    x, y = evolve(uniform(planned.dtype, planned.rows, planned.width, seed), inner=planned.inner), _output(planned)
     pairs = [(x, y)]
     count = pairs_needed(regime, x.body.size + y.body.size, l2_bytes)
     pairs.extend((_again(x), _output(planned)) for _ in range(1, count))
@@ -97,8 +97,9 @@ def _given(planned: Planned, count: int, seed: int) -> tuple[Given, ...]:
 def _again(tensor: Guarded) -> Guarded:
     copied = guarded(tensor.dtype, tensor.rows, tensor.width)
     copied.body[...] = tensor.body
-    return copied
+    return evolve(copied, inner=tensor.inner)
 
 
 def _output(planned: Planned) -> Guarded:
-    return guarded(planned.dtype, planned.rows, output_elements(planned.program, 1, planned.width))
+    result = guarded(planned.dtype, planned.rows, output_elements(planned.program, 1, planned.width))
+    return evolve(result, inner=planned.inner)

@@ -9,9 +9,10 @@ from itertools import cycle
 
 from attrs import evolve, frozen
 
+from calibration.extents import extents
 from calibration.planned import Planned
 from calibration.rotation import COLD, COLD_FOOTPRINT_BYTES, pairs_needed
-from calibration.strata import ELEMENTS, ElementStratum, Grid, RowStratum, WidthStratum
+from calibration.strata import ELEMENTS, ElementStratum, Grid, ImageStratum, Place, RowStratum, WidthStratum
 from calibration.traffic import footprint_bytes
 from features.program import Program, program_of
 from kernels.dtypes import storage
@@ -25,7 +26,7 @@ MARGIN = 2
 # What a training geometry stands for.
 TRAINED = {"set": "training"}
 
-Key = tuple[str, str, int, int]
+Key = tuple[str, str, *tuple[int, ...]]
 
 
 @frozen
@@ -75,7 +76,7 @@ def training(
         for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved, share)
     ]
     keys = {planned.key for planned in drawn}
-    anchored = [Planned(op, dtype, a.rows, a.width, TRAINED) for a in grid.anchors for dtype in a.dtypes]
+    anchored = [Planned(op, dtype, a.rows, a.width, TRAINED, inner=a.inner) for a in grid.anchors for dtype in a.dtypes]
     fitting = [a for a in anchored if limits.fits(a.program, a.rows, a.width) and a.key not in keys | reserved]
     return (*drawn, *fitting)
 
@@ -92,10 +93,13 @@ def _training(
     share: Share,
 ) -> Iterator[Planned]:
     """Spread the picks of every width over the row counts used least so far; add the corners of the domain."""
-    used: dict[int, int] = dict.fromkeys(grid.training_rows(limits.sm_count), 0)
+    used: dict[Place, int] = dict.fromkeys(grid.training_places(limits.sm_count), 0)
     for place, width in enumerate(tuple(reversed(grid.widths))[share.place :: share.count]):
         possible = [
-            r for r in used if limits.fits(program_of(op, dtype), r, width) and (op, dtype, r, width) not in reserved
+            (rows, inner)
+            for rows, inner in used
+            if limits.fits(program_of(op, dtype), rows, width)
+            and (op, dtype, *extents(rows, width, inner)) not in reserved
         ]
         if not possible:
             continue
@@ -104,11 +108,11 @@ def _training(
             corners.add(possible[-1])
         if width in grid.spans:
             corners.add(possible[-1])
-        others = [rows for rows in possible if rows not in corners]
-        others.sort(key=lambda rows, width=width: (used[rows], draw(seed, op, dtype, rows, width)))  # type: ignore[misc]
-        for rows in sorted(corners | set(others[: grid.picks])):
-            used[rows] += 1
-            yield Planned(op, dtype, rows, width, TRAINED)
+        others = [place for place in possible if place not in corners]
+        others.sort(key=lambda at, width=width: (used[at], draw(seed, op, dtype, *extents(at[0], width, at[1]))))  # type: ignore[misc]
+        for rows, inner in sorted(corners | set(others[: grid.picks])):
+            used[rows, inner] += 1
+            yield Planned(op, dtype, rows, width, TRAINED, inner=inner)
 
 
 def inventory(
@@ -119,7 +123,7 @@ def inventory(
     No geometry that any program of the family is trained on is among them.
     """
     named = tuple(_named(op, grid, limits))
-    taken = {(op, planned.dtype, planned.rows, planned.width) for planned in (*trained, *named)}
+    taken: set[Key] = {(op, planned.dtype, *planned.extents) for planned in (*trained, *named)}
     drawn = tuple((_balanced if grid.balanced else _in_turn)(op, dtypes, grid, seed, limits, taken))
     return (*named, *_with_peers(drawn, grid.peers, seed))
 
@@ -131,7 +135,7 @@ def _named(op: str, grid: Grid, limits: Limits) -> Iterator[Planned]:
         for dtype in name.dtypes:
             if limits.fits(program_of(op, dtype), name.rows, name.width):
                 stratum = {"elements": elements, "rows": "named", "width": "named"}
-                yield Planned(op, dtype, name.rows, name.width, stratum)
+                yield Planned(op, dtype, name.rows, name.width, stratum, inner=name.inner)
 
 
 def _in_turn(
@@ -201,7 +205,7 @@ def _one(
     op: str,
     dtype: str,
     elements: ElementStratum,
-    rows: RowStratum,
+    rows: RowStratum | ImageStratum,
     widths: WidthStratum,
     label: tuple[object, ...],
     grid: Grid,
@@ -210,24 +214,31 @@ def _one(
 ) -> Planned | None:
     """Draw a geometry of the three strata that is in no other place of the plan, or None where there is none."""
     narrowest, widest = min(grid.widths), max(grid.widths)
-    for count in sorted(rows.rows(limits.sm_count), key=lambda count: draw(*label, count)):
+    for count, inner in sorted(rows.places(limits.sm_count), key=lambda place: draw(*label, *_told(*place))):
         most = limits.widest(program_of(op, dtype), count, MARGIN)
         low, high = max(narrowest, -(-elements.low // count)), min(widest, most, (elements.high - 1) // count)
         fitting = [w for w in widths.widths if low <= w <= high]
-        start = draw(*label, count, "width") % max(1, len(fitting))
+        start = draw(*label, *_told(count, inner), "width") % max(1, len(fitting))
         for _, width in zip(range(16), cycle(fitting[start:] + fitting[:start]), strict=False):
-            planned = (op, dtype, count, width)
+            planned = (op, dtype, *extents(count, width, inner))
             if planned not in taken and limits.fits(program_of(op, dtype), count, width, MARGIN):
                 stratum = {"elements": elements.name, "rows": rows.name, "width": widths.name}
-                return Planned(op, dtype, count, width, stratum)
+                return Planned(op, dtype, count, width, stratum, inner=inner)
     return None
 
 
-def _meets(rows: RowStratum, elements: ElementStratum, widths: Sequence[int], program: Program, limits: Limits) -> bool:
+def _told(rows: int, inner: int) -> tuple[int, ...]:
+    """Return what a number is drawn by: rows alone where none interleave, as it always was."""
+    return (rows,) if inner == 1 else (rows, inner)
+
+
+def _meets(
+    rows: RowStratum | ImageStratum, elements: ElementStratum, widths: Sequence[int], program: Program, limits: Limits
+) -> bool:
     """Return whether any of the widths and a row count of the stratum meet in the element stratum."""
     return any(
         elements.low <= count * width < elements.high and limits.fits(program, count, width, MARGIN)
-        for count in rows.rows(limits.sm_count)
+        for count, _ in rows.places(limits.sm_count)
         for width in widths
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import frozen
 
+from calibration.extents import shape_in_memory
 from kernels.dtypes import storage
 
 GUARD_BYTES = 256
@@ -20,12 +21,13 @@ _UNIFORM = """
 
 @frozen(eq=False)
 class Guarded:
-    """A device tensor of rows x width storage elements with guard bytes on both sides."""
+    """A device tensor of rows x width storage elements with guard bytes on both sides; `inner` rows interleave."""
 
     raw: Any
     dtype: str
     rows: int
     width: int
+    inner: int = 1
 
     @property
     def address(self) -> int:
@@ -37,14 +39,19 @@ class Guarded:
         """The tensor's bytes, without the guards."""
         return self.raw[GUARD_BYTES : self.raw.size - GUARD_BYTES]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents in memory: rows and width, or images, channels and positions."""
+        return shape_in_memory(self.rows, self.width, self.inner)
+
     def values(self) -> Any:
-        """Return the elements as a CuPy array that FP64 arithmetic takes: BF16 comes widened to FP32."""
+        """Return the rows as a CuPy array that FP64 arithmetic takes: BF16 comes widened to FP32."""
         import cupy
 
         if self.dtype == "bfloat16":
             bits = self.body.view(cupy.uint16).astype(cupy.uint32) << 16
-            return bits.view(cupy.float32).reshape(self.rows, self.width)
-        return self.body.view(self.dtype).reshape(self.rows, self.width)
+            return rows_of(bits.view(cupy.float32).reshape(self.shape))
+        return rows_of(self.body.view(self.dtype).reshape(self.shape))
 
     def poison(self) -> None:
         """Fill tensor and guards, so that an element nobody writes, or a byte somebody should not, is seen."""
@@ -58,13 +65,17 @@ class Guarded:
         return bool(cupy.all(ends == POISON))
 
 
+def rows_of(array: Any) -> Any:
+    """Return an array of rows, or of images, channels and positions, as rows: of those of channels a copy."""
+    return array if array.ndim == 2 else array.swapaxes(1, 2).reshape(-1, array.shape[1])
+
+
 def guarded(dtype: str, rows: int, width: int) -> Guarded:
     """Allocate a poisoned tensor."""
     import cupy
 
-    tensor = Guarded(
-        cupy.empty(rows * width * storage(dtype).bytes + 2 * GUARD_BYTES, dtype=cupy.uint8), dtype, rows, width
-    )
+    raw = cupy.empty(rows * width * storage(dtype).bytes + 2 * GUARD_BYTES, dtype=cupy.uint8)
+    tensor = Guarded(raw, dtype, rows, width)
     tensor.poison()
     return tensor
 

@@ -22,7 +22,6 @@ from calibration.records import (
 )
 from calibration.stats import DRIFT
 from features.proof import Proved, candidates
-from features.workload import Workload
 from kernels.recipes import original_of, recipes_of
 from kernels.source import identity
 
@@ -84,8 +83,7 @@ def wanted(
     kept = None if stored is None else current(stored)
     if kept is None:
         return WHOLE
-    workload = Workload(planned.program, planned.rows, planned.width, planned.width)
-    proved = {recipe.id for recipe, proof in candidates(workload) if isinstance(proof, Proved)}
+    proved = {recipe.id for recipe, proof in candidates(planned.workload) if isinstance(proof, Proved)}
     missing = frozenset(proved - kept.by_name.keys())
     pick = kept.by_name.get(POLICY)
     stale = selection is not None and (pick is None or pick.selection != selection)

@@ -15,8 +15,8 @@ from kernels.identity import canonical_json, digest_bytes
 
 JOURNAL_SCHEMA = "rowsmith.journal/2"
 SUPERSEDING_SCHEMA = "rowsmith.superseding/1"
-# purpose, run, form, dtype, rows, width
-Key = tuple[str, int, str, str, int, int]
+# purpose, run, form, dtype, extents
+Key = tuple[str, int, str, str, *tuple[int, ...]]
 
 
 def key_of(record: Geometry) -> Key:
@@ -26,7 +26,7 @@ def key_of(record: Geometry) -> Key:
 
 def planned_key(planned: Planned, purpose: str, run: int) -> Key:
     """Return what a record of a planned geometry would answer."""
-    return purpose, run, planned.form, planned.dtype, planned.rows, planned.width
+    return purpose, run, planned.form, planned.dtype, *planned.extents
 
 
 class Journal:

@@ -119,10 +119,10 @@ def repeated_regressions(outcomes: Iterable[Mapping[str, Any]]) -> list[dict[str
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for o in outcomes:
         if o["regression"]:
-            found[o["form"], o["dtype"], o["rows"], o["width"]].append(o)
+            found[o["form"], o["dtype"], o["rows"], o["width"], *([o["inner"]] if "inner" in o else [])].append(o)
     return [
         {
-            **dict(zip(("form", "dtype", "rows", "width"), key, strict=True)),
+            **dict(zip(("form", "dtype", "rows", "width", "inner"), key, strict=False)),
             "picked": [o["picked"] for o in seen],
             "picked_over_original": [o["picked_over_original"] for o in seen],
         }
@@ -149,8 +149,8 @@ _HOST = {"median_us": 0.5, "p95_us": 0.95, "worst_us": 1.0}
 
 
 def _brief(o: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("geometry", "run", "form", "dtype", "rows", "width", "picked", "picked_over_original", "regret")
-    return {name: o[name] for name in names}
+    names = ("geometry", "run", "form", "dtype", "rows", "width", "inner", "picked", "picked_over_original", "regret")
+    return {name: o[name] for name in names if name in o}
 
 
 def _present(outcomes: Iterable[Mapping[str, Any]], name: str) -> list[float]:

@@ -56,7 +56,7 @@ class Point:
     @property
     def workload(self) -> Workload:
         """The workload: contiguous rows."""
-        return Workload(self.planned.program, self.planned.rows, self.planned.width, self.planned.width)
+        return self.planned.workload
 
 
 def measure(bench: Bench, point: Point, want: Want = WHOLE, stored: Geometry | None = None) -> Geometry:
@@ -248,7 +248,7 @@ def _judged(bench: Bench, recipe: Recipe, call: Call, truth: Truth) -> dict[str,
 
 
 def _run(bench: Bench, prepared: Prepared, x: Guarded, y: Guarded, *given: Given) -> None:
-    spans = [span(t.address, t.rows, t.width, t.width, t.dtype) for t in (x, y)]
+    spans = [span(t.address, t.rows, t.width, t.width, t.dtype, t.inner) for t in (x, y)]
     verdict = prepared.run(spans[0], spans[1], bench.session.pointer, *(held.operands for held in given))
     if verdict is not Verdict.RECIPE:
         raise CalibrationError(f"a fallback ({verdict.value}) ran where {prepared.chosen.recipe.id} was to be timed")

@@ -47,6 +47,7 @@ def outcome(
         "dtype": record.dtype,
         "rows": record.rows,
         "width": record.width,
+        **({} if record.inner == 1 else {"inner": record.inner}),
         "stratum": record.stratum,
         "status": record.status,
         "ambiguous": record.ambiguous,

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from calibration.agreement import agreement
 from calibration.contest import contest, experimental
+from calibration.extents import shape_of
 from calibration.freeze import in_force
 from calibration.gpu import REPLAY_US
 from calibration.judge import judge
@@ -193,5 +194,5 @@ def _outcomes(outcomes: Iterable[Mapping[str, Any]]) -> str:
     for part in outcomes:
         across = part.get("across_rounds", ())
         cells = " | ".join(show(part[name]) + " *" * (name in across) for name, _ in _OUTCOME)
-        lines.append(f"| {part['dtype']} {part['rows']} x {part['width']} | {part['run']} | {cells} |")
+        lines.append(f"| {part['dtype']} {shape_of(part)} | {part['run']} | {cells} |")
     return "\n".join(lines)

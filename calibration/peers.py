@@ -12,6 +12,7 @@ from itertools import cycle
 from typing import Any
 
 from calibration.buffers import Buffers, Call
+from calibration.extents import shape_in_memory
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.peers_cupy import cupy_peers
@@ -36,7 +37,7 @@ class TorchPeers:
     """The peers of a session. What is compiled stays, so that both runs of a validation time the same code."""
 
     def __init__(self) -> None:
-        self._compiled: dict[tuple[str, str, int, int], Callable[..., Any] | str] = {}
+        self._compiled: dict[tuple[str, str, *tuple[int, ...]], Callable[..., Any] | str] = {}
 
     def __call__(self, session: Session, planned: Planned, used: Buffers) -> Mapping[str, Callable[[int], Graph] | str]:
         """Return how to capture each peer on the very inputs, or why it cannot be run."""
@@ -127,7 +128,7 @@ def tensor(x: Guarded) -> Any:
     import torch
 
     kind = cupy.uint16 if x.dtype == "bfloat16" else x.dtype
-    seen = torch.from_dlpack(x.body.view(kind).reshape(x.rows, x.width))
+    seen = torch.from_dlpack(x.body.view(kind).reshape(x.shape))
     return seen.view(torch.bfloat16) if x.dtype == "bfloat16" else seen
 
 
@@ -135,7 +136,8 @@ def warm(planned: Iterable[Planned], processes: int) -> None:
     """Compile every shape into torch's own cache, several at a time in processes, before any round starts."""
     shares: list[list[list[Any]]] = [[] for _ in range(max(1, processes))]
     for number, point in enumerate(planned):
-        shares[number % len(shares)].append([point.form, point.dtype, point.rows, point.width])
+        shape = shape_in_memory(point.rows, point.width, point.inner)
+        shares[number % len(shares)].append([point.form, point.dtype, *shape])
     command = [sys.executable, "-m", "calibration.peers"]
     running = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -154,10 +156,10 @@ def _warm_here() -> None:
     """Compile the shapes that standard input lists. A failure shows again, and is kept, when the sweep compiles it."""
     import torch
 
-    for number, (form, dtype, rows, width) in enumerate(json.load(sys.stdin)):
+    for number, (form, dtype, *shape) in enumerate(json.load(sys.stdin)):
         row, like = original_of(form), {"dtype": getattr(torch, dtype), "device": "cuda"}
-        source = torch.empty(rows, width, **like).uniform_()
-        vectors = [torch.ones(width, **like) for _ in range(row.weights)]
+        source = torch.empty(shape, **like).uniform_()
+        vectors = [torch.ones(shape[-1], **like) for _ in range(row.weights)]
         _compile(TORCH[form], number, (source, *vectors, *(PARAMETERS[name] for name in row.parameters)))
         del source
 

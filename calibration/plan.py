@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from attrs import fields, frozen
+from attrs import evolve, fields, frozen
 
 from calibration.drawing import TRAINED, Limits, Share, inventory, training
 from calibration.errors import PlanError
@@ -165,11 +165,11 @@ def _learnt(
 ) -> list[Planned]:
     """Return an earlier inventory as training geometries, but for those that every inventory has."""
     drawn = [planned for op in ops for planned in inventory(op, dtypes, grid, seed, limits, trained)]
-    kept = {(name.rows, name.width) for name in grid.named}
+    kept = {(name.rows, name.width, name.inner) for name in grid.named}
     return [
-        Planned(planned.op, planned.dtype, planned.rows, planned.width, TRAINED)
+        evolve(planned, stratum=TRAINED, peers=True)
         for planned in drawn
-        if (planned.rows, planned.width) not in kept
+        if (planned.rows, planned.width, planned.inner) not in kept
     ]
 
 

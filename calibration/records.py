@@ -9,6 +9,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from calibration.errors import RecordError
+from calibration.extents import extents, shape_text
 from calibration.measurement import (
     COMPILED,
     COPY,
@@ -127,8 +128,11 @@ class Geometry:
     baseline: Mapping[str, Any] | None
     measurements: tuple[Measurement, ...] = field(repr=False)
     joined: tuple[Joined, ...] = field(default=(), repr=False)
+    inner: int = 1
 
     def __attrs_post_init__(self) -> None:
+        if type(self.inner) is not int or self.inner < 1:
+            raise RecordError(f"{self.form} {self.dtype}: inner is {self.inner!r}, not a whole number of at least 1")
         where = self.label
         one_of("purpose", self.purpose, RUNS, where)
         one_of("run", self.run, RUNS[self.purpose], where)
@@ -138,6 +142,8 @@ class Geometry:
         for name in ("rows", "width"):
             if not isinstance(extent := getattr(self, name), int) or isinstance(extent, bool) or extent < 0:
                 raise RecordError(f"{where}: {name} is {extent!r}, not a whole number of at least 0")
+        if self.rows % self.inner:
+            raise RecordError(f"{where}: {self.rows} rows are no whole images of {self.inner}")
         if self.form != form_of(self.workload.program):
             raise RecordError(f"{where}: the program's form is {form_of(self.workload.program)}")
         for part in (self.measurements, *(later.again for later in self.joined)):
@@ -151,12 +157,12 @@ class Geometry:
     def label(self) -> str:
         """What people call the point: form, dtype, rows and width, and the run of a validation."""
         run = f" run {self.run}" if self.run else ""
-        return f"{self.form} {self.dtype} {self.rows} x {self.width}{run}"
+        return f"{self.form} {self.dtype} {shape_text(self.rows, self.width, self.inner)}{run}"
 
     @property
-    def key(self) -> tuple[str, str, int, int]:
-        """What canonical order sorts by: form, dtype, rows, width."""
-        return self.form, self.dtype, self.rows, self.width
+    def key(self) -> tuple[str, str, *tuple[int, ...]]:
+        """What canonical order sorts by: form, dtype and extents."""
+        return self.form, self.dtype, *extents(self.rows, self.width, self.inner)
 
     @cached_property
     def digest(self) -> str:
@@ -166,7 +172,7 @@ class Geometry:
     @cached_property
     def workload(self) -> Workload:
         """The workload that was measured: contiguous rows at 16-byte aligned bases."""
-        return Workload(_program(self.program, self.dtype), self.rows, self.width, self.width)
+        return Workload(_program(self.program, self.dtype), self.rows, self.width, self.width, inner=self.inner)
 
     @cached_property
     def by_name(self) -> Mapping[str, Measurement]:
@@ -199,15 +205,17 @@ class Geometry:
         return tuple(m for m in self.measurements if m.kind == RECIPE and m.status == MEASURED and m.name != POLICY)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is stored; `joined` only where a later round did."""
+        """Return the record as it is stored; `joined` only where a round did, `inner` only where rows interleave."""
         document = {name: getattr(self, name) for name in _GEOMETRY if name not in _OPTIONAL}
-        later = {"joined": [part.to_json() for part in self.joined]} if self.joined else {}
+        later: dict[str, Any] = {"joined": [part.to_json() for part in self.joined]} if self.joined else {}
+        if self.inner != 1:
+            later["inner"] = self.inner
         measurements = [m.to_json() for m in self.measurements]
         return {"schema": GEOMETRY_SCHEMA, **document, "measurements": measurements, **later}
 
 
 _GEOMETRY = tuple(f.name for f in fields(Geometry))
-_OPTIONAL = ("joined",)
+_OPTIONAL = ("joined", "inner")
 
 
 def geometry_from_json(document: Mapping[str, Any]) -> Geometry:

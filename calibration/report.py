@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from calibration.extents import shape_of
+
 _ROWS = (
     ("outcomes", "Outcomes"),
     ("measured", "Fit for use"),
@@ -50,7 +52,7 @@ def table(validation: Mapping[str, Any]) -> str:
 
 
 def _regression(part: Mapping[str, Any]) -> str:
-    where = f"{part['form']} {part['dtype']} {part['rows']} x {part['width']}"
+    where = f"{part['form']} {part['dtype']} {shape_of(part)}"
     return f"- {where}, run {part['run']}: {part['picked']} took {show(part['picked_over_original'])} of the original."
 
 

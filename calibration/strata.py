@@ -35,6 +35,27 @@ class RowStratum:
         around = {m * sm_count + step for m in self.sm_multiples for step in (-1, 0, 1)}
         return tuple(sorted(around | set(self.plain)))
 
+    def places(self, sm_count: int) -> tuple[Place, ...]:
+        """Return the row counts, and that none of them interleave."""
+        return tuple((rows, 1) for rows in self.rows(sm_count))
+
+
+# Rows, and how many consecutive ones interleave.
+Place = tuple[int, int]
+
+
+@frozen
+class ImageStratum:
+    """Images of so many positions by name; each position is a row, and those of an image interleave."""
+
+    name: str
+    images: tuple[int, ...]
+    positions: tuple[int, ...]
+
+    def places(self, sm_count: int) -> tuple[Place, ...]:
+        """Return rows and positions of an image, those of fewer rows first."""
+        return tuple(sorted((images * each, each) for images in self.images for each in self.positions))
+
 
 @frozen
 class WidthStratum:
@@ -72,10 +93,11 @@ class Grid:
     Attributes
     ----------
     widths : training widths.
-    rows : training row counts; `sm_multiples` adds one short of, at and past each multiple of the SM count.
+    rows : training row counts; `sm_multiples` adds one short of, at and past each multiple of the SM count. Of a family
+        whose rows interleave images are counted, of each of `positions`.
     picks : training geometries for each width and dtype, besides the corners that span the domain.
     inventory : width strata of the validation; their counts add up to the geometries of one element stratum.
-    row_strata : row strata of the validation, which share every element stratum that they meet.
+    row_strata : row strata of the validation, or of images, which share every element stratum that they meet.
     balanced : whether a geometry goes to the row stratum and dtype used least so far, and the share of an element
         stratum that not all width strata meet to the others; else strata take turns and what nothing meets is left out.
     spans : training widths at which every dtype is measured with the most rows that fit.
@@ -90,16 +112,19 @@ class Grid:
     sm_multiples: tuple[int, ...]
     picks: int
     inventory: tuple[WidthStratum, ...]
-    row_strata: tuple[RowStratum, ...] = ROWS
+    row_strata: tuple[RowStratum | ImageStratum, ...] = ROWS
     balanced: bool = False
     spans: tuple[int, ...] = ()
     anchors: tuple[Named, ...] = ()
     named: tuple[Named, ...] = ()
     peers: int | None = None
+    positions: tuple[int, ...] = ()
 
-    def training_rows(self, sm_count: int) -> tuple[int, ...]:
-        """Return the training row counts on a GPU with this many SMs, ascending."""
-        return RowStratum("training", self.rows, self.sm_multiples).rows(sm_count)
+    def training_places(self, sm_count: int) -> tuple[Place, ...]:
+        """Return the training row counts on a GPU with this many SMs, ascending, and how many of them interleave."""
+        if self.positions:
+            return ImageStratum("training", self.rows, self.positions).places(sm_count)
+        return RowStratum("training", self.rows, self.sm_multiples).places(sm_count)
 
 
 GRIDS: dict[str, Grid] = {

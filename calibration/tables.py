@@ -9,6 +9,7 @@ from attrs import frozen
 
 from calibration.breakdown import ALL, BEHIND_PEER, LARGE_BYTES, UNDECIDED
 from calibration.contest import Fared
+from calibration.extents import shape_of
 from calibration.outcome import OVER_CUB_SCAN
 from calibration.report import show
 from calibration.stats import REGRESSION
@@ -166,7 +167,7 @@ def _abstentions(figures: Iterable[Figures]) -> str:
 def _behind(figures: Iterable[Figures]) -> str:
     """List the picks that are behind a peer, once for all dtypes of a form."""
     listed = [
-        f"- {part['form']} {o['dtype']} {o['rows']} x {o['width']}, run {o['run']}: {o['picked']} took "
+        f"- {part['form']} {o['dtype']} {shape_of(o)}, run {o['run']}: {o['picked']} took "
         f"{show(o['picked_over_best_peer'])} of {o['best_peer']}"
         for part in figures
         if part["dtype"] == ALL
@@ -181,9 +182,10 @@ def cub_scans(outcomes: Iterable[Figures]) -> str:
     if not timed:
         return ""
     lines = ["| dtype | shape | run | picked | over CUB's device scan |", "|---|---|---|---|---:|"]
-    for o in sorted(timed, key=lambda o: (o["rows"], -o["width"], o["dtype"], o["run"])):
-        shape = f"{o['rows']} x {o['width']}"
-        lines.append(f"| {o['dtype']} | {shape} | {o['run']} | {o['picked']} | {show(o[OVER_CUB_SCAN])} |")
+    lines += [
+        f"| {o['dtype']} | {shape_of(o)} | {o['run']} | {o['picked']} | {show(o[OVER_CUB_SCAN])} |"
+        for o in sorted(timed, key=lambda o: (o["rows"], -o["width"], o["dtype"], o["run"]))
+    ]
     return "\n".join(lines)
 
 

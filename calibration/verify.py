@@ -9,6 +9,7 @@ from calibration.cohort import canonical, canonical_receipts, cohort_document
 from calibration.compare import EXACT, RESOLVED, Finding, differences
 from calibration.crossval import crossvalidation_document
 from calibration.errors import CalibrationError
+from calibration.extents import shape_text
 from calibration.fit import designs_of
 from calibration.freeze import freeze
 from calibration.judge import judge
@@ -131,8 +132,8 @@ def _check_plan(contents: Contents) -> Iterator[Finding]:
 
 
 def _planned(part: str, planned: Iterable[Planned], records: Iterable[Geometry], purpose: str) -> Iterator[Finding]:
-    expected = {(p.form, p.dtype, p.rows, p.width, run) for p in planned for run in RUNS[purpose]}
-    found: dict[tuple[str, str, int, int, int], int] = {}
+    expected = {(p.form, p.dtype, *p.extents, run): p for p in planned for run in RUNS[purpose]}
+    found: dict[tuple[str, str, *tuple[int, ...]], int] = {}
     for record in records:
         key = (*record.key, record.run)
         found[key] = found.get(key, 0) + 1
@@ -140,9 +141,10 @@ def _planned(part: str, planned: Iterable[Planned], records: Iterable[Geometry],
             yield Finding(part, record.label, "a geometry of this part of the plan", "one that is not planned")
         elif found[key] == 2:
             yield Finding(part, record.label, "one record", "more than one")
-    for form, dtype, rows, width, run in sorted(expected - found.keys()):
-        in_run = f" run {run}" if run else ""
-        yield Finding(part, f"{form} {dtype} {rows} x {width}{in_run}", "a record", "none, and the point is planned")
+    for missing in sorted(expected.keys() - found.keys()):
+        p, run = expected[missing], missing[-1]
+        where = f"{p.form} {p.dtype} {shape_text(p.rows, p.width, p.inner)}" + (f" run {run}" if run else "")
+        yield Finding(part, where, "a record", "none, and the point is planned")
 
 
 def _identities(contents: Contents) -> Identities:

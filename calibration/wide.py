@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from calibration.images import IMAGES
 from calibration.strata import HIDDEN, ROWS, VOCABULARIES, Grid, RowStratum, WidthStratum
 from features.usual import anchors, named
 
@@ -47,6 +48,8 @@ def wide(family: str) -> Grid:
     Training goes one octave beyond the widest row, since a feature that falls as rows grow is largest at one row of it.
     On 132 SMs an op has about 680 training geometries and 162 to judge them; `calibration.estimate` says how long.
     """
+    if family == IMAGES.family:
+        return IMAGES
     return Grid(
         family=family,
         widths=tuple(sorted({*_POWERS, *_PAST, *_BETWEEN, 2 * MOST})),

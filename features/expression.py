@@ -12,20 +12,27 @@ from kernels.dtypes import storage
 
 DIVIDE_BY_COUNT = "divide_by_count"
 
+# What the elements of a row are adjacent along: the last axis, or the second of images, channels and positions.
+LAST, CHANNELS = "last", "channels"
+
 type_of_row = tuple[str, str]  # (dtype, "row" or "scalar")
 
 
 @frozen
 class Load:
-    """Every element of the row, once, as stored."""
+    """Every element of the row, once, as stored.
+
+    Along channels a row is what the channels of an image have at one position, so that the rows of an image interleave.
+    """
 
     dtype: str
+    along: str = LAST
 
     def type(self) -> type_of_row:
         return storage(self.dtype).name, "row"
 
     def tree(self) -> list[Any]:
-        return ["load", self.dtype]
+        return ["load", self.dtype, *([] if self.along == LAST else [self.along])]
 
 
 @frozen
@@ -195,7 +202,7 @@ def _is_ordered(word: str) -> bool:
 
 
 _READERS: dict[str, Callable[[Any], Expression]] = {
-    "load": lambda tree: Load(tree[1]),
+    "load": lambda tree: Load(tree[1], *tree[2:]),
     "weight": lambda tree: Weight(tree[1], tree[2]),
     "parameter": lambda tree: Parameter(tree[1]),
     "cast": lambda tree: Cast(expression_from_tree(tree[2]), tree[1]),

@@ -52,7 +52,7 @@ class WorkFacts:
     transcendental: Number
     storage_bytes: int
     compute_bytes: int
-    contiguous_stride: int
+    contiguous_stride: Number
     tile_axes: tuple[str, ...]
     rows_tail: Number
     columns_tail: Number
@@ -80,7 +80,7 @@ def work_facts(work: Workload | Workloads, recipe: Recipe, sm_count: int) -> Wor
         transcendental=_slow(made_of.of_rows) * valid + _slow(made_of.of_scalars) * work.rows,
         storage_bytes=storage(work.dtype).bytes,
         compute_bytes=COMPUTE_BYTES,
-        contiguous_stride=1,
+        contiguous_stride=work.inner,
         tile_axes=("row", "element"),
         rows_tail=groups * through.rows_per_cta - work.rows,
         columns_tail=steps * step - run,

@@ -10,7 +10,9 @@ from attrs import frozen
 
 from features.errors import ProgramError, show
 from features.expression import (
+    CHANNELS,
     DIVIDE_BY_COUNT,
+    LAST,
     Cast,
     Combine,
     Expression,
@@ -24,6 +26,7 @@ from features.expression import (
     every_node,
     operands,
 )
+from kernels.channels import CHANNEL_NORMS
 from kernels.dtypes import STORAGE
 from kernels.identity import digest
 from kernels.norms import NORMS
@@ -110,11 +113,26 @@ NORMALIZED: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
+def channel_normalization(dtype: str, norm: str) -> Program:
+    """The channels of a position over one of `DIVISORS`, in FP32 and in any order, one cast at the end."""
+    row = Cast(Load(dtype, CHANNELS), "float32")
+    return Program(Store(Cast(Combine(row, DIVISORS[norm](row), "divide"), dtype), dtype))
+
+
+# What channels are divided by, by the name that kernels are compiled with.
+DIVISORS: dict[str, Callable[[Expression], Expression]] = {
+    "rms": lambda row: Map(Combine(_mean(Map(row, "square")), Parameter("eps"), "add"), "sqrt"),
+    "mean_abs": lambda row: _mean(Map(row, "abs")),
+    "l2": lambda row: Map(Reduce(Map(row, "square")), "sqrt"),
+}
+
+
 # Names for people and requests. Nothing below the request looks at them.
 OPS: dict[str, Callable[[str], Program]] = {
     "scan": scan,
     **{found.op: partial(_reduction, reduction=found) for found in REDUCTIONS.values()},
     **{norm.op: partial(normalization, algebra=norm.algebra, weights=norm.weights) for norm in NORMS.values()},
+    **{found.op: partial(channel_normalization, norm=found.norm) for found in CHANNEL_NORMS.values()},
 }
 
 
@@ -141,6 +159,15 @@ def parameters_of(program: Program) -> tuple[str, ...]:
     """Return the names of the scalars that the launch is given, the outermost first."""
     nodes = every_node(program.expression)
     return tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Parameter)))
+
+
+@cache
+def axis_of(program: Program) -> str:
+    """Return what the rows of a program lie along, or raise `ProgramError` where its loads disagree."""
+    found = {node.along for node in every_node(program.expression) if isinstance(node, Load)}
+    if found not in ({LAST}, {CHANNELS}):
+        raise ProgramError(f"the loads of a program are all along {LAST} or all along {CHANNELS}, not {sorted(found)}")
+    return found.pop()
 
 
 def takes_empty_rows(program: Program) -> bool:

@@ -10,7 +10,7 @@ from attrs import field, frozen
 
 from features.claim import Claim, Truth
 from features.errors import ProgramError, Refused
-from features.expression import Combine, Expression, Load, Map, Parameter, Prefix, Reduce, Weight
+from features.expression import CHANNELS, Combine, Expression, Load, Map, Parameter, Prefix, Reduce, Weight
 from features.program import Program
 from features.proofs import PROOFS, launchable
 from features.workload import Workload
@@ -43,12 +43,12 @@ def form_of(program: Program) -> str:
 def _form(node: Expression) -> str:
     """Return operators joined by dots; of a combination both sides.
 
-    The loaded row is `x` there, a weight `w` and its place, a parameter its name.
+    The loaded row is `x` there, a weight `w` and its place, a parameter its name. A load along channels is always `c`.
     """
     if isinstance(node, Combine):
         return f"{node.function}({_form(node.left) or 'x'},{_form(node.right) or 'x'})"
     if isinstance(node, Load):
-        return ""
+        return "c" if node.along == CHANNELS else ""
     if isinstance(node, Weight):
         return f"w{node.place}"
     if isinstance(node, Parameter):

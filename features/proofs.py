@@ -13,6 +13,7 @@ from features.claim import Claim, Condition
 from features.errors import Refused
 from features.expression import Cast, Load, Prefix
 from features.program import Program
+from features.proofs_channel import CHANNEL_PROOFS
 from features.proofs_norm import NORM_PROOFS
 from features.proofs_reduce import REDUCE_PROOFS
 from features.proofs_scan import SCAN_PROOFS
@@ -186,4 +187,5 @@ PROOFS: dict[str, Proof] = {
     **SCAN_PROOFS,
     **REDUCE_PROOFS,
     **NORM_PROOFS,
+    **CHANNEL_PROOFS,
 }

@@ -35,6 +35,7 @@ class Point:
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
     or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
     Every CTA reads `weights` vectors of a row's width; a row's lanes combine `combined` values one after the other.
+    `inner` consecutive rows interleave.
     """
 
     rows: Number
@@ -54,6 +55,7 @@ class Point:
     l2_bytes: int
     weights: int = 0
     combined: int = 1
+    inner: Number = 1
 
     # Terms that several features share, computed once.
     row_warps: Number = field(init=False)
@@ -176,4 +178,5 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         l2_bytes=target.l2_bytes,
         weights=recipe.weights,
         combined=combined(recipe) if recipe.form in NORMS else 1,
+        inner=work.inner,
     )

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import Factory, frozen
 from numpy.typing import NDArray
 
 from features.errors import WorkloadError, show
-from features.program import Program, takes_empty_rows
+from features.expression import CHANNELS
+from features.program import Program, axis_of, takes_empty_rows
 from features.workload import DEFAULT_ALIGNMENT_BYTES, MAX_TENSOR_BYTES, Workload, judge_demands
 from kernels.dtypes import storage
 
@@ -19,7 +20,7 @@ Counts = NDArray[np.int64]
 
 @frozen(eq=False)
 class Workloads:
-    """`rows`, `width` and `row_pitch` are int64 arrays of one length; what else there is holds for all."""
+    """`rows`, `width`, `row_pitch` and `inner` are int64 arrays of one length; what else there is holds for all."""
 
     program: Program
     rows: Counts
@@ -27,6 +28,7 @@ class Workloads:
     row_pitch: Counts
     alignment_bytes: int = DEFAULT_ALIGNMENT_BYTES
     numerics: str = "any"
+    inner: Counts = Factory(lambda self: np.ones_like(self.rows), takes_self=True)
 
     @property
     def dtype(self) -> str:
@@ -38,8 +40,9 @@ class Workloads:
 
     def at(self, index: int) -> Workload:
         """Return one of them."""
-        rows, width, pitch = (int(column[index]) for column in (self.rows, self.width, self.row_pitch))
-        return Workload(self.program, rows, width, pitch, self.alignment_bytes, self.numerics)
+        columns = (self.rows, self.width, self.row_pitch, self.inner)
+        rows, width, pitch, inner = (int(column[index]) for column in columns)
+        return Workload(self.program, rows, width, pitch, self.alignment_bytes, self.numerics, inner)
 
 
 def workloads(
@@ -48,10 +51,13 @@ def workloads(
     widths: Sequence[int] | Counts,
     *,
     row_pitches: Sequence[int] | Counts | None = None,
+    inners: Sequence[int] | Counts | None = None,
     alignment_bytes: int = DEFAULT_ALIGNMENT_BYTES,
     numerics: str = "any",
 ) -> Workloads:
     """Return workloads of `rows[i]` rows of `widths[i]` elements, contiguous where no pitches are given.
+
+    Along channels `inners[i]` consecutive rows are the positions of an image; 1 where none are given.
 
     Raises
     ------
@@ -60,9 +66,11 @@ def workloads(
     counted = _counts("rows", rows)
     width = _counts("widths", widths)
     pitch = width if row_pitches is None else _counts("row_pitches", row_pitches)
-    if not counted.shape == width.shape == pitch.shape:
-        message = f"{len(counted)} rows, {len(width)} widths and {len(pitch)} row pitches are not of one length"
-        raise WorkloadError("shape_invalid", "shape", message)
+    inner = np.ones_like(counted) if inners is None else _counts("inners", inners)
+    if not counted.shape == width.shape == pitch.shape == inner.shape:
+        lengths = f"{len(counted)} rows, {len(width)} widths, {len(pitch)} row pitches and {len(inner)} inner extents"
+        raise WorkloadError("shape_invalid", "shape", f"{lengths} are not of one length")
+    _judge_images(program, counted, inner)
     narrow = (pitch < width) & (counted > 1)
     if narrow.any():
         at = int(narrow.argmax())
@@ -81,7 +89,17 @@ def workloads(
         )
         raise WorkloadError("index_overflow", "shape", message)
     aligned = judge_demands(program.dtype, alignment_bytes, numerics)
-    return Workloads(program, counted, width, pitch, aligned, numerics)
+    return Workloads(program, counted, width, pitch, aligned, numerics, inner)
+
+
+def _judge_images(program: Program, rows: Counts, inner: Counts) -> None:
+    """Raise `WorkloadError` where rows interleave that must not, or are not whole images."""
+    whole = (inner > 0) & (rows % np.maximum(inner, 1) == 0)
+    wrong = ~(whole if axis_of(program) == CHANNELS else inner == 1)
+    if wrong.any():
+        at = int(wrong.argmax())
+        message = f"{rows[at]} rows at index {at} are no whole images of {inner[at]} rows that this program interleaves"
+        raise WorkloadError("shape_invalid", "shape", message)
 
 
 def _counts(name: str, values: Any) -> Counts:

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from kernels import driver
 from kernels.arrays import StreamPointer
@@ -17,6 +17,7 @@ from kernels.guard import VECTOR_BYTES, Span, Verdict, judge
 from kernels.launch import LaunchShape, launch_shape
 from kernels.operands import NO_OPERANDS, Operands, arguments, judge_operands
 from kernels.recipe import ORIGINAL
+from kernels.templates import TEMPLATES
 from kernels.workspace import workspaces
 
 
@@ -126,7 +127,7 @@ def _copied(x: Span, scratch: Any, stream: int) -> Span:
     address = int(scratch.data.ptr) + x.address % VECTOR_BYTES
     kind = cupy.cuda.runtime.memcpyDeviceToDevice
     cupy.cuda.runtime.memcpyAsync(address, x.address, x.bytes, kind, stream)
-    return Span(address, x.rows, x.width, x.pitch, x.element_bytes)
+    return evolve(x, address=address)
 
 
 def capturing(stream: int) -> bool:
@@ -150,7 +151,8 @@ def _launch(
 ) -> None:
     from cupy_backends.cuda.api import driver as cuda
 
-    values = arguments(x, y, given, shape, workspace)
+    interleaved = TEMPLATES[kernel.recipe.template].interleaved
+    values = arguments(x, y, given, shape, workspace, interleaved=interleaved)
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
     cuda.launchKernel(
         kernel.function.ptr, shape.ctas, 1, 1, shape.threads, 1, 1, 0, stream, ctypes.addressof(pointers), 0

@@ -24,13 +24,14 @@ class Verdict(Enum):
 
 @frozen
 class Span:
-    """Rows in memory: base address, rows, width and pitch in elements of `element_bytes`."""
+    """Rows in memory: base address, rows, width and pitch in elements of `element_bytes`. `inner` rows interleave."""
 
     address: int
     rows: int
     width: int
     pitch: int
     element_bytes: int
+    inner: int = 1
 
     @property
     def bytes(self) -> int:
@@ -51,9 +52,9 @@ class Span:
         return self.address % VECTOR_BYTES == 0 and pitch_free
 
 
-def span(address: int, rows: int, width: int, pitch: int, dtype: str) -> Span:
-    """Return the span of rows of a storage dtype."""
-    return Span(address, rows, width, pitch, storage(dtype).bytes)
+def span(address: int, rows: int, width: int, pitch: int, dtype: str, inner: int = 1) -> Span:
+    """Return the span of rows of a storage dtype, of which `inner` consecutive ones interleave."""
+    return Span(address, rows, width, pitch, storage(dtype).bytes, inner)
 
 
 # What a recipe may demand of a tensor: every row on a 16-byte boundary, one span of rows without gaps that starts on

@@ -167,7 +167,12 @@ def _split_reduce_spread(recipe: Recipe, rows: Number, width: Number, sm_count: 
     return Spread(recipe.threads, recipe.phases, 1, parts)
 
 
+def _rows_in_turn(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    return LaunchShape(min(-(-rows // recipe.rows_per_cta), MAX_GRID), recipe.threads)
+
+
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
+    "channel_original.cu": _rows_in_turn,
     "norm_original.cu": _original_norm,
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,

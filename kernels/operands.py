@@ -3,7 +3,7 @@
 A kernel takes, in this order:
 
     x, y, the weights by their places, the workspace where its template has one      pointers
-    rows, width, row pitch of x, row pitch of y                                      64-bit integers
+    rows, width, row pitch of x, row pitch of y, rows that interleave where any do   64-bit integers
     the parameters in the program's order                                            float
     the numbers that its launch adds, such as the form of an original                32-bit integers
 """
@@ -67,7 +67,7 @@ def judge_operands(recipe: Recipe, x: Span, y: Span, given: Operands) -> None:
 
 
 def arguments(
-    x: Span, y: Span, given: Operands, shape: LaunchShape, workspace: int | None
+    x: Span, y: Span, given: Operands, shape: LaunchShape, workspace: int | None, *, interleaved: bool = False
 ) -> list[ctypes.c_void_p | ctypes.c_longlong | ctypes.c_float | ctypes.c_int]:
     """Return a launch's arguments, in the order that this module's first lines give."""
     addresses: list[int] = [x.address, y.address, *(vector.address for vector in given.weights)]
@@ -75,7 +75,7 @@ def arguments(
         addresses.append(workspace)
     values: list[Any] = [
         *map(ctypes.c_void_p, addresses),
-        *map(ctypes.c_longlong, (x.rows, x.width, x.pitch, y.pitch)),
+        *map(ctypes.c_longlong, (x.rows, x.width, x.pitch, y.pitch, *([x.inner] if interleaved else []))),
         *map(ctypes.c_float, given.parameters),
         *map(ctypes.c_int, shape.extra),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from kernels import norms, reductions
+from kernels import channels, norms, reductions
 from kernels.errors import KernelError
 from kernels.norms import NORMS, Norm
 from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
@@ -146,6 +146,46 @@ def _norm_recipes(norm: Norm) -> Iterator[Recipe]:
     yield from (_streaming(norm, threads, phases) for threads, phases in norms.STREAMS)
 
 
+def _channel_original(norm: channels.ChannelNorm) -> Recipe:
+    return Recipe(
+        id=f"{norm.op}.original",
+        form=norm.form,
+        role=ORIGINAL,
+        template="channel_original.cu",
+        threads=256,
+        items=1,
+        rows_per_cta=256,
+        proofs=("channels_closed",),
+        numerics="bit_equal",
+        phases=8,
+        family=channels.FAMILY,
+        alignment=("any", "any"),
+        constants=(*norm.constants, ("POSITIONS", "1")),
+        parameters=norm.parameters,
+    )
+
+
+def _channel_way(norm: channels.ChannelNorm, way: channels.Way) -> Recipe:
+    return Recipe(
+        id=f"{norm.op}.{way.name}",
+        form=norm.form,
+        role=way.role,
+        template=way.template,
+        threads=way.threads,
+        items=1,
+        rows_per_cta=way.rows_per_cta,
+        proofs=("channels_closed", *way.proofs),
+        numerics="reordered" if way.reorders else "bit_equal",
+        phases=way.channels,
+        rows_each=way.positions,
+        dtypes=way.dtypes,
+        family=channels.FAMILY,
+        alignment=way.alignment,
+        constants=(*norm.constants, *way.constants),
+        parameters=norm.parameters,
+    )
+
+
 RECIPES: tuple[Recipe, ...] = (
     Recipe(
         id="scan.original",
@@ -163,6 +203,8 @@ RECIPES: tuple[Recipe, ...] = (
     *map(_scan_way, WAYS),
     *(_reducing(r, a) for r in REDUCTIONS.values() for a in ARRANGEMENTS if reductions.has(r, a)),
     *(row for norm in NORMS.values() for row in _norm_recipes(norm)),
+    *map(_channel_original, channels.CHANNEL_NORMS.values()),
+    *(_channel_way(norm, way) for norm in channels.CHANNEL_NORMS.values() for way in channels.WAYS),
 )
 
 
@@ -194,6 +236,8 @@ def is_fitted_on(form: str) -> bool:
     """
     if form in NORMS:
         return NORMS[form].fitted
+    if form in channels.CHANNEL_NORMS:
+        return form == channels.FITTED
     return form not in REDUCTIONS or REDUCTIONS[form].variety >= reductions.ALL
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from kernels import norm_references
+from kernels.channel_references import CHANNEL_REFERENCES
+from kernels.channels import CHANNEL_NORMS
 from kernels.dtypes import Storage, storage
 from kernels.errors import KernelError
 from kernels.norms import NORMS
@@ -59,6 +61,7 @@ def _reduced(reduction: Reduction) -> Callable[[Any, Any], tuple[Any, Any]]:
 REFERENCES: dict[str, Callable[..., tuple[Any, Any]]] = {
     "prefix.sum": _prefix_sum,
     **{form: norm_references.ALGEBRAS[norm.algebra] for form, norm in NORMS.items()},
+    **{form: CHANNEL_REFERENCES[norm.norm] for form, norm in CHANNEL_NORMS.items()},
     **{form: _reduced(reduction) for form, reduction in REDUCTIONS.items()},
 }
 

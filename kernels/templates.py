@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from kernels import norms, reduction_shapes, reductions, scans
+from kernels import channels, norms, reduction_shapes, reductions, scans
 from kernels.recipe import Recipe, split_parts
 
 
@@ -19,6 +19,7 @@ class Template:
     chain : bounds the longest chain of FP32 additions into one result, of a recipe at a width.
     workspace : its CTAs talk to each other through memory that follows the tensors in its arguments.
     by_vector : a lane takes 16-byte vectors, however many elements of the dtype they hold.
+    interleaved : rows interleave, and how many do is an argument.
     """
 
     file: str
@@ -26,6 +27,7 @@ class Template:
     chain_meaning: str
     workspace: bool = False
     by_vector: bool = False
+    interleaved: bool = False
 
 
 def _block_scan_chain(recipe: Recipe, width: int) -> int:
@@ -139,5 +141,11 @@ TEMPLATES = {
         Template("norm_original.cu", norms.original_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_streamed.cu", norms.streamed_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_held.cu", norms.held_chain, "piece, lane, warp and CTA, one after the other", by_vector=True),
+        *(
+            Template(
+                file, channels.chain, "a thread's channels, warp and groups, one after the other", interleaved=True
+            )
+            for file in channels.TEMPLATES
+        ),
     )
 }

@@ -170,6 +170,30 @@ REASONS: dict[str, Reason] = {
             "The program is not the softmax, RMSNorm or LayerNorm that the recipe computes, with its weights.",
             "Express the work as one of them in FP32, of the whole row.",
         ),
+        Reason(
+            "not_channel_norm",
+            _R,
+            "The program is not the channels of a position over their root mean square, mean magnitude or L2 norm.",
+            "Express the work as a channel norm in FP32 of all channels.",
+        ),
+        Reason(
+            "channels_differ",
+            _R,
+            "The recipe is compiled for another number of channels.",
+            "Nothing to do: recipes of any number of channels take these.",
+        ),
+        Reason(
+            "positions_not_divisible",
+            _R,
+            "The positions of an image are not a multiple of those that a thread takes at once.",
+            "Pad images to a multiple of 8 positions, or use a recipe of one position a thread.",
+        ),
+        Reason(
+            "too_many_positions",
+            _R,
+            "Neighbouring threads would take neighbouring channels, which lie an image's positions apart.",
+            "Nothing to do: recipes whose neighbouring threads take positions take these.",
+        ),
         Reason("identity_unknown", _R, "The combination has no recognised identity.", "Use a sum, a max or a min."),
         Reason(
             "nan_policy_unknown",

@@ -113,8 +113,9 @@ _number = lru_cache(maxsize=512)(canonical_number)
 
 
 def _workload(workload: Workload) -> str:
+    inner = "" if workload.inner == 1 else f'"inner":{workload.inner},'
     return (
-        f'{{"alignment_bytes":{workload.alignment_bytes},"dtype":{_scalar(workload.dtype)},'
+        f'{{"alignment_bytes":{workload.alignment_bytes},"dtype":{_scalar(workload.dtype)},{inner}'
         f'"numerics":{_scalar(workload.numerics)},{_program(workload.program)},'
         f'"row_pitch":{workload.row_pitch},"rows":{workload.rows},"width":{workload.width}}}'
     )

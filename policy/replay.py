@@ -254,7 +254,7 @@ def _workload(facts: Mapping[str, Any]) -> Workload:
     if program.digest() != facts["program_digest"]:
         raise ValueError(f"program digest {facts['program_digest']} is not that of the stored program")
     names = ("rows", "width", "row_pitch", "alignment_bytes", "numerics")
-    return Workload(program, **{name: facts[name] for name in names})
+    return Workload(program, **{name: facts[name] for name in names}, inner=facts.get("inner", 1))
 
 
 def _target(facts: Mapping[str, Any]) -> Target:

@@ -174,6 +174,35 @@ def _weighed(op: str, x: Any, out: Any, stream: Any, eps: float, **weights: Any)
     return _run("_".join((op, *there)), x, out, stream, Given(there, {"eps": eps}))
 
 
+def channel_rms(x: Any, eps: float = 1e-5, out: Any = None, stream: Any = None) -> Any:
+    """Divide by the root of (mean square of the channels + eps), in FP32; one cast to the storage dtype at the end.
+
+    Parameters
+    ----------
+    x : contiguous torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) of images, channels
+        and any number of further extents; the channels are those of one position of an image.
+    eps : finite, 0 or more.
+    out : contiguous array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
+    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
+
+    Raises
+    ------
+    FeatureError : no kernel takes the dtype or the layout, which must have no gaps.
+    KernelError : the array is of no GPU, eps is no such number, or the launch is not safe.
+    """
+    return _run("channel_rms", x, out, stream, Given({}, {"eps": eps}))
+
+
+def channel_mean_abs(x: Any, out: Any = None, stream: Any = None) -> Any:
+    """Divide by the mean magnitude of the channels. As `channel_rms`; positions whose channels are all 0 give NaN."""
+    return _run("channel_mean_abs", x, out, stream)
+
+
+def channel_l2(x: Any, out: Any = None, stream: Any = None) -> Any:
+    """Divide by the L2 norm of the channels. As `channel_rms`; positions whose channels are all 0 give NaN."""
+    return _run("channel_l2", x, out, stream)
+
+
 # What goes before an op's name for a NaN policy.
 _NAN_OPS = {"propagate": "", "suppress": "nan"}
 
@@ -238,7 +267,7 @@ def _workload(op: str, source: Buffer, name: str) -> Workload:
 
 
 def _span(source: Buffer, work: Workload) -> Span:
-    return span(source.address, work.rows, work.width, work.row_pitch, work.dtype)
+    return span(source.address, work.rows, work.width, work.row_pitch, work.dtype, work.inner)
 
 
 def _dispatcher(source: Buffer) -> Dispatcher:

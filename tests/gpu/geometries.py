@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from features.program import OPS, program_of
+from features.expression import LAST
+from features.program import OPS, axis_of, program_of
 from features.proof import form_of, legal
 from features.workloads import Workloads
 from kernels.dtypes import STORAGE, storage
@@ -24,7 +25,7 @@ from kernels.recipes import recipes_of
 from kernels.reductions import LEAST_CTAS
 
 DTYPES = tuple(STORAGE)
-OP_OF = {form_of(program_of(op, DTYPES[0])): op for op in OPS}
+OP_OF = {form_of(program_of(op, DTYPES[0])): op for op in OPS if axis_of(program_of(op, DTYPES[0])) == LAST}
 # Widths that are asked for, and the most elements of a shape: small enough for the sanitizer, enough for lanes that
 # take several rows each (4609 rows of 16) and for more than one step of the widest CTA.
 MOST_WIDTH, MOST_ELEMENTS = 20_000, 80_000

@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import frozen
 
-from features.program import OPS, program_of
+from features.expression import LAST
+from features.program import OPS, axis_of, program_of
 from features.proof import Proved, form_of, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
@@ -25,6 +26,8 @@ from kernels.reference import chain, half_ulp, reference
 ROWS = (1, 2, 3, 17, 127, 131, 132, 133, 512, 4095, 65_537, 1_000_000)
 WIDTHS = (1, 2, 8, 31, 33, 64, 127, 128, 513, 1000, 1024, 3584, 4097, 8192, 50_257, 151_936, 1_048_576)
 DTYPES = tuple(STORAGE)
+# Those along the last axis: what reads along channels has tests of its own.
+ROW_OPS = tuple(op for op in OPS if axis_of(program_of(op, DTYPES[0])) == LAST)
 # Programs that share an input: what the reductions make is small, and what others make is as large as what they read.
 GROUPS = {
     "scan": ("scan",),

@@ -30,7 +30,10 @@ from kernels.recipe import Recipe
 from kernels.recipes import RECIPES, original_of, recipes_of
 from kernels.reductions import out_width
 from kernels.reference import compare
-from tests.gpu.geometries import cases, geometry_of
+from tests.gpu.geometries import OP_OF, cases, geometry_of
+from tests.gpu.image_shapes import EVERY as CHANNEL_NORMS
+from tests.gpu.image_shapes import SMALL, legal
+from tests.gpu.images import Images
 from tests.gpu.reductions import EVERY, FORMS
 from tests.gpu.tensors import (
     DTYPES,
@@ -113,6 +116,19 @@ class Checks:
         self.session.synchronize()
         self._compare(f"{recipe.id} {verdict.value}", recipe, expected, verdict, given, y, before, values)
 
+    def run_images(self, recipe: Recipe, x: Images, y: Images, rows: Any) -> None:
+        """Launch once on images and compare their rows with what they must be."""
+        operands = Operands((), tuple(PARAMETERS[name] for name in recipe.parameters))
+        ready = x.prepared(self.kernels, recipe, self.sm_count)
+        verdict = ready.run(x.span, y.span, self.session.pointer, operands)
+        self.session.synchronize()
+        out = host_values(np.ascontiguousarray(on_host(y.memory, y.memory.raw.get())), y.memory.dtype)
+        out = out.reshape(-1, y.channels, y.memory.width).swapaxes(1, 2).reshape(rows.shape)
+        found = compare(np, recipe.form, recipe, y.memory.dtype, rows, out, operands.parameters)
+        if verdict is not Verdict.RECIPE or not found.right:
+            raise SystemExit(f"{recipe.id} {y.memory.dtype} {x.shape}: {verdict}, {found}")
+        self.launches[f"{recipe.id} {verdict.value}"] += 1
+
     def replay(self, recipe: Recipe, x: Tensor, y: Tensor, expected: Verdict) -> None:
         """The same from a graph, replayed after the input changed."""
         ready = self.prepared(recipe, x)
@@ -166,7 +182,7 @@ def every_original(checks: Checks, dtype: str) -> None:
 
 def every_recipe(checks: Checks, dtype: str) -> None:
     """Run every recipe on what it takes of every layout, and where rows lie as it does not take them, the original."""
-    for recipe in (row for row in RECIPES if dtype in row.dtypes):
+    for recipe in (row for row in RECIPES if dtype in row.dtypes and row.form in OP_OF):
         for case in cases(recipe, dtype):
             lies = case.layout
             x = allocated(dtype, case.rows, case.width, lies.x_offset, lies.x_gap)
@@ -176,6 +192,15 @@ def every_recipe(checks: Checks, dtype: str) -> None:
             rows, width = geometry_of(recipe, dtype)
             x, y = (allocated(dtype, rows, count, 1, 1) for count in (width, out_width(recipe.form, width)))
             checks.run(recipe, x, y, Verdict.MISALIGNED)
+
+
+def every_channel_norm(checks: Checks, dtype: str) -> None:
+    """Run every recipe along channels on small images."""
+    for recipe in (row for row in CHANNEL_NORMS if dtype in row.dtypes):
+        for images, channels, positions in (shape for shape in SMALL if legal(recipe, dtype, *shape)):
+            x, y = (Images(allocated(dtype, images * channels, positions), channels) for _ in range(2))
+            given = fill(x.memory).reshape(images, channels, positions)
+            checks.run_images(recipe, x, y, given.swapaxes(1, 2).reshape(-1, channels))
 
 
 def every_fallback(checks: Checks, dtype: str) -> None:
@@ -227,7 +252,7 @@ def main(only_compile: bool) -> int:
         )
     checks = Checks(kernels, driver.live_target(device).sm_count)
     for dtype in DTYPES:
-        for every in (every_original, every_recipe, every_fallback, every_reduction):
+        for every in (every_original, every_recipe, every_channel_norm, every_fallback, every_reduction):
             every(checks, dtype)
         print(f"{dtype}: {checks.launches.total()} results so far", flush=True)
     for label, count in sorted(checks.launches.items()):

@@ -22,6 +22,7 @@ from kernels.launch import LaunchShape, launch_shape
 from kernels.recipe import Recipe
 from kernels.reductions import REDUCTIONS, out_width
 from kernels.source import device_file, macros
+from kernels.templates import TEMPLATES
 
 HOST = Path(__file__).parent / "host"
 PAGE = mmap.PAGESIZE
@@ -66,6 +67,8 @@ def _library(recipe: Recipe, dtype: str) -> Any:
     assert "asm" not in text, f"{recipe.template} has PTX that has no stand-in"
     arguments = len(launch_shape(recipe, 1, 100_000, 132).extra)
     command = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-ffp-contract=off", f"-DARGUMENTS={arguments}"]
+    command.append(f"-DINTERLEAVED={1 * TEMPLATES[recipe.template].interleaved}")
+    command.append("-fno-gnu-unique")  # shared memory of an inline function would be one for all kernels of the process
     with TemporaryDirectory(prefix="rowsmith-host-") as folder:
         built = Path(folder) / "kernel.so"
         (Path(folder) / "kernel.inc").write_text(text)
@@ -121,6 +124,7 @@ def run(
     in_place: bool = False,
     workspace: Any = None,
     shape: LaunchShape | None = None,
+    inner: int = 1,
 ) -> tuple[Any, Any]:
     """Run on rows of values and return what was stored of them, and the results, as bits: a row's, or its one.
 
@@ -134,11 +138,13 @@ def run(
     weights : vectors of values, rounded to the storage dtype; `weight_offset` is as `offset`, of each.
     in_place : whether the results are written over x.
     shape : of a launch other than the recipe's own.
+    inner : rows that interleave, of an image; then there are no gaps.
     """
     rows, width = values.shape
     size, pitch = storage(dtype).bytes, width + gap
     kind = np.uint16 if size == 2 else np.uint32
     given = bits_of(values, dtype)
+    assert inner == 1 or gap == 0
     padded = np.full((rows, pitch), 0x7E7E, kind)
     padded[:, :width] = given
     elements = (rows - 1) * pitch + width
@@ -147,11 +153,12 @@ def run(
     spacing = results if spacing is None else spacing
     y_offset = (0 if offset is None else None) if y_offset == -1 else y_offset
     y = Fenced(((rows - 1) * spacing + results) * size, None if y_offset is None else y_offset * size)
-    x.bytes[:] = padded.ravel()[:elements].view(np.uint8)
+    stored = interleaved(padded, inner).ravel()[:elements].view(np.uint8)
     y.bytes[:] = UNWRITTEN
     if in_place:
         assert spacing == pitch
         y = x
+    x.bytes[:] = stored
     vectors = [_vector(weight, dtype, weight_offset) for weight in weights]
     shape = shape or launch_shape(recipe, rows, max(width, 1), 132)
     used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
@@ -162,15 +169,23 @@ def run(
     addresses = [*(vector.address for vector in vectors), None, None][:2]
     _library(recipe, dtype)(
         *(ctypes.c_void_p(address) for address in (x.address, y.address, used.ctypes.data, *addresses)),
-        *map(ctypes.c_longlong, (rows, width, pitch, spacing)),
+        *map(ctypes.c_longlong, (rows, width, pitch, spacing, inner)),
         ctypes.c_float(parameter),
         *(first, second, shape.threads, shape.ctas, ctypes.c_void_p(order.ctypes.data)),
     )
     assert not used.any(), "the workspace was not left empty"
-    assert in_place or np.array_equal(x.bytes, padded.ravel()[:elements].view(np.uint8)), "the input changed"
+    assert in_place or np.array_equal(x.bytes, stored), "the input changed"
     assert all(map(np.array_equal, held, (vector.bytes for vector in vectors))), "a weight changed"
     out = y.bytes.view(kind)
     written = (np.arange(rows)[:, None] * spacing + np.arange(results)).ravel()
     gaps = np.delete(out, written)
     assert (gaps == 0x7E7E if in_place else gaps.view(np.uint8) == UNWRITTEN).all(), "a gap was written"
-    return given, out[written] if recipe.form in REDUCTIONS else out[written].reshape(rows, results)
+    if recipe.form in REDUCTIONS:
+        return given, out[written]
+    return given, interleaved(out[written].reshape(-1, inner), results).reshape(rows, results)
+
+
+def interleaved(rows: Any, inner: int) -> Any:
+    """Return rows with so many consecutive ones interleaved; interleaving the result by its width gives rows back."""
+    _, width = rows.shape
+    return rows.reshape(-1, inner, width).swapaxes(1, 2).reshape(-1, inner)

@@ -162,6 +162,18 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (CANDIDATE, "outside_calibrated_domain"): lambda: _excluded(profile=RECIPES_OUTSIDE),
     (CANDIDATE, "no_fit"): lambda: _excluded(profile=_without_recipes()),
     (CANDIDATE, "experimental_not_earned"): unearned,
+    (CANDIDATE, "not_channel_norm"): lambda: _refused(
+        workload("channel_l2", (2, 64, 4096), "float16"), "channel_rms.retained64"
+    ),
+    (CANDIDATE, "channels_differ"): lambda: _refused(
+        workload("channel_l2", (2, 65, 4096), "float16"), "channel_l2.retained64"
+    ),
+    (CANDIDATE, "positions_not_divisible"): lambda: _refused(
+        workload("channel_l2", (2, 64, 49), "float16"), "channel_l2.vector4"
+    ),
+    (CANDIDATE, "too_many_positions"): lambda: _refused(
+        workload("channel_l2", (2, 256, 4096), "float16"), "channel_l2.tile1x128x8"
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 // reach, one whose lanes disagree, or a barrier that a thread misses ends the process with a message.
 #include "cuda.h"
 
+#include <memory>
 #include <ucontext.h>
 #include <vector>
 
@@ -13,13 +14,16 @@ namespace {
 
 enum class Wait { running, at_barrier, at_shuffle, done };
 
+constexpr size_t stack_bytes = 1 << 16;
+
 struct Fiber {
   ucontext_t context;
   Wait state;
   uint64_t given, taken;
   Shuffle kind;
   int argument;
-  std::vector<char> stack = std::vector<char>(1 << 16);
+  // Left as it is: a process holds a library for each kernel that it meets, and most of a stack is never touched.
+  std::unique_ptr<char[]> stack{new char[stack_bytes]};
 };
 
 std::vector<Fiber> fibers;
@@ -30,7 +34,7 @@ struct Launch {
   ROWSMITH_STORAGE *y;
   unsigned long long *workspace;
   const ROWSMITH_STORAGE *weights[2];
-  long long rows, width, x_pitch, y_pitch;
+  long long rows, width, x_pitch, y_pitch, inner;
   float parameter;
   int first, second;
 } launch;
@@ -60,11 +64,16 @@ void pause(Wait state) {
 #else
 #define PARAMETERS , l.parameter
 #endif
+#if INTERLEAVED
+#define INNER , l.inner
+#else
+#define INNER
+#endif
 
 void body() {
   const Launch &l = launch;
 #if ARGUMENTS == 0
-  ROWSMITH_ENTRY(l.x, l.y, WEIGHTS l.rows, l.width, l.x_pitch, l.y_pitch PARAMETERS);
+  ROWSMITH_ENTRY(l.x, l.y, WEIGHTS l.rows, l.width, l.x_pitch, l.y_pitch INNER PARAMETERS);
 #elif ARGUMENTS == 1
   ROWSMITH_ENTRY(l.x, l.y, WEIGHTS l.rows, l.width, l.x_pitch, l.y_pitch PARAMETERS, l.first);
 #else
@@ -110,8 +119,8 @@ void run_cta() {
   for (Fiber &fiber : fibers) {
     fiber.state = Wait::running;
     getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.data();
-    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = stack_bytes;
     makecontext(&fiber.context, body, 0);
   }
   while (advance()) {
@@ -142,8 +151,8 @@ uint64_t shuffle(unsigned mask, uint64_t value, Shuffle kind, int argument) {
 }
 
 extern "C" void run(const void *x, void *y, void *workspace, const void *gamma, const void *beta, long long rows,
-                    long long width, long long x_pitch, long long y_pitch, float parameter, int first, int second,
-                    int threads, int ctas, const int *order) {
+                    long long width, long long x_pitch, long long y_pitch, long long inner, float parameter, int first,
+                    int second, int threads, int ctas, const int *order) {
   using Storage = ROWSMITH_STORAGE;
   launch = {static_cast<const Storage *>(x),
             static_cast<Storage *>(y),
@@ -153,6 +162,7 @@ extern "C" void run(const void *x, void *y, void *workspace, const void *gamma, 
             width,
             x_pitch,
             y_pitch,
+            inner,
             parameter,
             first,
             second};
