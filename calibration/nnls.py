@@ -76,7 +76,7 @@ def scaled(design: ArrayLike, target_us: ArrayLike) -> tuple[Floats, Floats, Flo
 
 
 def coefficients_of(design: ArrayLike, target_us: ArrayLike) -> Floats:
-    """Return the coefficients of `solve` alone, which takes twice as long: a held-out fit needs no certificate."""
+    """Return the coefficients that `solve` finds, without its certificate and condition, which take as long again."""
     x, t, weights, scales = scaled(design, target_us)
     try:
         found, _ = nnls(x * weights[:, None] / scales, np.ones_like(t))

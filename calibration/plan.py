@@ -120,13 +120,18 @@ def draw_plan(
         inside the ranges that training spans.
     inventory_name : the tables to draw from, one of `INVENTORIES`.
     inventory_seed : draws another inventory over the same training set.
-    learnt_seeds : seeds of inventories that judged earlier fits; all of them that is drawn joins the training set.
+    learnt_seeds : seeds of inventories that judged earlier fits, in that order; what was drawn of each for the programs
+        that are fitted joins the training set.
 
     Raises
     ------
-    PlanError : no such regime or tables, no grid for an op's family, or nothing fits the limits.
+    PlanError : no such regime or tables, a seed named twice, no grid for an op's family, or nothing fits the limits.
     """
     judge_regime(regime)
+    judged_by = seed if inventory_seed is None else inventory_seed
+    if judged_by in learnt_seeds or len(set(learnt_seeds)) < len(learnt_seeds):
+        told = ", ".join(map(str, learnt_seeds))
+        raise PlanError(f"learning from {told} and judging on {judged_by} repeats a seed; name each inventory once")
     limits = Limits(target.sm_count, target.l2_bytes, memory_bytes, max_elements, regime)
     families = {op: family_of(form_of(program_of(op, dtypes[0]))) for op in ops}
     grids = {family: _grid(family, inventory_name) for family in families.values()}
@@ -142,8 +147,7 @@ def draw_plan(
             fitted[family] += _learnt(together, dtypes, grid, learnt, limits, fitted[family])
     judged: list[Planned] = []
     for op, family in families.items():
-        drawn_by = seed if inventory_seed is None else inventory_seed
-        judged += inventory(op, dtypes, grids[family], drawn_by, limits, fitted[family])
+        judged += inventory(op, dtypes, grids[family], judged_by, limits, fitted[family])
     return Plan(
         ops=tuple(ops),
         dtypes=tuple(dtypes),

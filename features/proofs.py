@@ -26,9 +26,9 @@ MAX_GRID = 2**31 - 1
 MAX_CHUNKS = 2**30  # chunks are counted in 32 bits, with room for those that are loaded ahead
 VECTOR_BYTES = 16
 MAX_PARTS = 2**13  # words of a split scan's workspace: 64 KiB, and far more CTAs than splitting helps
-# In training on an H200 a split won at up to 32 rows, by a half at 600,000 elements, and at none of 92 geometries of 64
-# rows and more, where it took up to 1.3 times the best (64 x 393216 FP16: 50.5 us against 42.2). Of 91 times that it
-# took a row of up to 8192 elements it won none, and was slower than the original by more than 3 % in 79 (2026-11-30).
+# In training on an H200 a split won at up to 32 rows, by a half at 600,000 elements, and at none of 180 times beyond
+# 48, where it was slower than the original by more than 3 % in 176. Of 91 times that it took a row of up to 8192
+# elements it won none, and was slower in 79 (2026-11-30; `python -m benchmarks.scan_rules`).
 MOST_SPLIT_ROWS, LEAST_SPLIT_WIDTH = 48, 2**13
 
 Proof = Callable[[Workload | Workloads, Recipe], Claim]

@@ -9,7 +9,7 @@ from policy.judging import COLD, HOT
 REQUEST = "request"
 DECISION = "decision"
 CANDIDATE = "recipe"
-CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about three minutes a family"
+CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about seven minutes a family"
 CALIBRATE_IN = {HOT: CALIBRATE, COLD: CALIBRATE.replace("--out", "--regime cold --out")}
 
 
@@ -100,7 +100,7 @@ REASONS: dict[str, Reason] = {
             "too_many_rows",
             _R,
             "The recipe spreads a row widely, and there are more rows than that pays for.",
-            "Nothing to do: with so many rows, others fill the GPU and were faster wherever it was measured.",
+            "Nothing to do: with so many rows, others fill the GPU and were faster nearly wherever it was measured.",
         ),
         Reason(
             "too_many_parts",

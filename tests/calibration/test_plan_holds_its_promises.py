@@ -130,7 +130,7 @@ def test_every_geometry_has_a_proved_recipe(plan: Plan) -> None:
     assert {recipe.role for p in plan.validation for recipe in proved(p)} >= {RECIPE, SPLIT, ANY}
 
 
-def test_training_measures_every_recipe_in_every_dtype_often_enough_to_fit_it_apart(plan: Plan) -> None:
+def test_training_measures_every_recipe_in_every_dtype_often_enough_to_tell_it(plan: Plan) -> None:
     """Two rows for three columns of its role at least, were a dtype and a recipe alone in their block.
 
     The documented widths begin at 1024: of recipes for short rows they have those for the widest, enough for one block,
