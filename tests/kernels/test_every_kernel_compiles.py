@@ -8,19 +8,21 @@ import pytest
 from kernels import compile_all as module
 from kernels.compile import compile_source
 from kernels.compile_all import ARCHITECTURES, Job, Outcome, compile_all, main, table
-from kernels.recipes import RECIPES, original_of
+from kernels.recipes import RECIPES, is_fitted_on, original_of
 from kernels.toolchain import toolchain
 
 ORIGINAL = original_of("prefix.sum")
 
 
-@pytest.mark.timeout(600)  # 863 kernels are 200 s of one core
+@pytest.mark.timeout(600)  # 950 kernels are some 220 s of one core
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_recipe_and_dtype_compiles(architecture: str) -> None:
-    outcomes = compile_all((architecture,))
+    """All on sm_90; elsewhere those of programs that families are fitted on: the others differ by a constant."""
+    rows = [row for row in RECIPES if architecture == "sm_90" or is_fitted_on(row.form)]
+    outcomes = compile_all((architecture,), rows)
     assert [outcome.failure for outcome in outcomes if outcome.failure is not None] == []
     compiled = [(outcome.job.recipe, outcome.job.dtype) for outcome in outcomes]
-    assert sorted(compiled) == sorted((row.id, dtype) for row in RECIPES for dtype in row.dtypes)
+    assert sorted(compiled) == sorted((row.id, dtype) for row in rows for dtype in row.dtypes)
     assert {outcome.job.architecture for outcome in outcomes} == {architecture}
 
 
