@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
-from sklearn.model_selection import PredefinedSplit
 
 from calibration.design import Design, Row, block_of, original_row
-from calibration.nnls import Solution, solve
+from calibration.nnls import Solution, coefficients_of, solve
 from calibration.stats import quantile, regresses, same, spread
 from kernels.dtypes import storage
 from policy.profile import ANY_DTYPE, Block
@@ -42,30 +42,33 @@ class HeldOut:
     inside: bool
 
 
+# What dtypes of one block have in common.
+_SHARERS: dict[str, Callable[[str], object]] = {
+    SHARED: lambda dtype: ANY_DTYPE,
+    SIZED: lambda dtype: storage(dtype).bytes,
+    SEPARATE: lambda dtype: dtype,
+}
+
+
 def solve_blocks(design: Design, rows: Iterable[Row], sharing: str) -> tuple[SolvedBlock, ...]:
     """Solve one block for each role, and for each dtype unless all share one; each needs a row a column.
 
     Dtypes that share by storage size have each a block, of the same rows.
     """
     solved: list[SolvedBlock] = []
+    share = _SHARERS[sharing]
     for role, features in design.schema.roles.items():
         of_role = [row for row in rows if row.recipe.role == role]
-        made: dict[tuple[int, ...], SolvedBlock] = {}
+        made: dict[object, SolvedBlock] = {}
         for dtype in (ANY_DTYPE,) if sharing == SHARED else design.dtypes:
-            chosen = tuple(row for row in of_role if _shares(sharing, row.geometry.dtype, dtype))
+            key = share(dtype)
+            chosen = tuple(row for row in of_role if share(row.geometry.dtype) == key)
             if len(chosen) < len(features):
                 continue
-            same_rows = tuple(map(id, chosen))
-            if same_rows not in made:
-                made[same_rows] = _solve_block(role, dtype, chosen)
-            solved.append(evolve(made[same_rows], block=evolve(made[same_rows].block, dtype=dtype)))
+            if key not in made:
+                made[key] = _solve_block(role, dtype, chosen)
+            solved.append(evolve(made[key], block=evolve(made[key].block, dtype=dtype)))
     return tuple(solved)
-
-
-def _shares(sharing: str, dtype: str, block: str) -> bool:
-    if sharing == SIZED:
-        return storage(dtype).bytes == storage(block).bytes
-    return block in (ANY_DTYPE, dtype)
 
 
 def _solve_block(role: str, dtype: str, rows: tuple[Row, ...]) -> SolvedBlock:
@@ -100,14 +103,31 @@ def folds(design: Design, split: str) -> Sequence[int]:
 
 def hold_out(design: Design, sharing: str, split: str) -> tuple[HeldOut, ...]:
     """Price every row by a fit on the other folds, rows in canonical order; rows that no block prices are left out."""
-    splitter = PredefinedSplit(folds(design, split))
+    fold = np.array(folds(design, split))
     priced: dict[int, HeldOut] = {}
-    for fitted, held in splitter.split():
-        blocks = [solved.block for solved in solve_blocks(design, [design.rows[i] for i in fitted], sharing)]
-        for index in held:
-            if (found := price(design.rows[index], blocks)) is not None:
-                priced[int(index)] = found
+    for together in _together(design, sharing):
+        matrix = np.array([design.rows[i].features for i in together], dtype=np.float64)
+        times = np.array([design.rows[i].measured_us for i in together])
+        for out in np.unique(fold[together]):
+            held = fold[together] == out
+            if np.count_nonzero(~held) < matrix.shape[1]:
+                continue
+            coefficients = [float(value) for value in coefficients_of(matrix[~held], times[~held])]
+            low, high = matrix[~held].min(axis=0), matrix[~held].max(axis=0)
+            inside = ((low <= matrix) & (matrix <= high)).all(axis=1)
+            for place in np.flatnonzero(held):
+                row = design.rows[together[place]]
+                priced[together[place]] = HeldOut(row, score(row.features, coefficients), bool(inside[place]))
     return tuple(priced[index] for index in sorted(priced))
+
+
+def _together(design: Design, sharing: str) -> tuple[list[int], ...]:
+    """Return the indices of the rows of each block: of one role, and of the dtypes that share."""
+    groups: dict[tuple[str, object], list[int]] = defaultdict(list)
+    for index, row in enumerate(design.rows):
+        if row.recipe.role in design.schema.roles:
+            groups[row.recipe.role, _SHARERS[sharing](row.geometry.dtype)].append(index)
+    return tuple(groups.values())
 
 
 def price(row: Row, blocks: Iterable[Block]) -> HeldOut | None:

@@ -23,6 +23,8 @@ BUFFERS = 4
 COLD_BUFFERS = 2
 # An inventory keeps this far from the ends of what training spans, so that every feature of it lies inside.
 MARGIN = 2
+# What a training geometry stands for.
+TRAINED = {"set": "training"}
 
 Key = tuple[str, str, *tuple[int, ...]]
 
@@ -68,11 +70,15 @@ def training(
 ) -> tuple[Planned, ...]:
     """Return the training geometries of an op, dtype by dtype."""
     reserved = {planned.key for planned in _named(op, grid, limits)}
-    return tuple(
+    drawn = [
         planned
         for turn, dtype in enumerate(dtypes)
         for planned in _training(op, dtype, turn, dtypes, grid, seed, limits, reserved, share)
-    )
+    ]
+    keys = {planned.key for planned in drawn}
+    anchored = [Planned(op, dtype, a.rows, a.width, TRAINED, inner=a.inner) for a in grid.anchors for dtype in a.dtypes]
+    fitting = [a for a in anchored if limits.fits(a.program, a.rows, a.width) and a.key not in keys | reserved]
+    return (*drawn, *fitting)
 
 
 def _training(
@@ -106,7 +112,7 @@ def _training(
         others.sort(key=lambda at, width=width: (used[at], draw(seed, op, dtype, *extents(at[0], width, at[1]))))  # type: ignore[misc]
         for rows, inner in sorted(corners | set(others[: grid.picks])):
             used[rows, inner] += 1
-            yield Planned(op, dtype, rows, width, {"set": "training"}, inner=inner)
+            yield Planned(op, dtype, rows, width, TRAINED, inner=inner)
 
 
 def inventory(

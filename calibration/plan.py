@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from attrs import fields, frozen
+from attrs import evolve, fields, frozen
 
-from calibration.drawing import Limits, Share, inventory, training
+from calibration.drawing import TRAINED, Limits, Share, inventory, training
 from calibration.errors import PlanError
 from calibration.planned import Planned
 from calibration.rotation import judge_regime
@@ -31,7 +31,7 @@ MAX_ELEMENTS = 2**28
 DOCUMENTED, WIDE = "documented", "wide"
 INVENTORIES = (DOCUMENTED, WIDE)
 # What a calibration draws from unless it is told otherwise.
-INVENTORY = DOCUMENTED
+INVENTORY = WIDE
 
 
 @frozen(slots=False)
@@ -39,7 +39,8 @@ class Plan:
     """What a sweep measures. `training` is for fitting, `validation` is never looked at by a fit.
 
     `inventory` names the tables it was drawn from. `inventory_seed` is that of the validation where it is not `seed`: a
-    changed fit may be judged on geometries that no earlier one was.
+    changed fit may be judged on geometries that no earlier one was. Inventories of `learnt_seeds` have judged earlier
+    fits and are trained on.
     """
 
     ops: tuple[str, ...]
@@ -53,6 +54,7 @@ class Plan:
     validation: tuple[Planned, ...]
     inventory: str = DOCUMENTED
     inventory_seed: int | None = None
+    learnt_seeds: tuple[int, ...] = ()
 
     @property
     def points(self) -> tuple[Planned, ...]:
@@ -65,7 +67,7 @@ class Plan:
         return frozenset(planned.form for planned in self.points)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as it is stored; inventory and its seed only where they are not the usual ones."""
+        """Return the plan as it is stored; inventory and its seeds only where they are not the usual ones."""
         document = {part.name: getattr(self, part.name) for part in fields(Plan)}
         usual = {name for name, value in _USUAL.items() if document[name] == value}
         kept = {k: list(v) if isinstance(v, tuple) else v for k, v in document.items() if k not in usual}
@@ -79,7 +81,8 @@ class Plan:
 
 
 _PARTS = ("training", "validation")
-_USUAL = {"inventory": DOCUMENTED, "inventory_seed": None}
+_USUAL = {"inventory": DOCUMENTED, "inventory_seed": None, "learnt_seeds": ()}
+_LISTS = ("ops", "dtypes", "learnt_seeds")
 
 
 def plan_from_json(document: Mapping[str, Any]) -> Plan:
@@ -87,9 +90,7 @@ def plan_from_json(document: Mapping[str, Any]) -> Plan:
     try:
         if document["schema"] != PLAN_SCHEMA:
             raise PlanError(f"plan schema {document['schema']!r} is not {PLAN_SCHEMA}; use a matching release")
-        facts: dict[str, Any] = {
-            k: tuple(v) if k in ("ops", "dtypes") else v for k, v in document.items() if k != "schema"
-        }
+        facts: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in document.items() if k != "schema"}
         for part in _PARTS:
             facts[part] = tuple(Planned(**planned) for planned in facts[part])
         return Plan(**facts)
@@ -108,6 +109,7 @@ def draw_plan(
     max_elements: int = MAX_ELEMENTS,
     inventory_name: str = INVENTORY,
     inventory_seed: int | None = None,
+    learnt_seeds: Sequence[int] = (),
 ) -> Plan:
     """Draw the plan of a sweep; the same arguments give the same plan on every machine.
 
@@ -118,12 +120,18 @@ def draw_plan(
         inside the ranges that training spans.
     inventory_name : the tables to draw from, one of `INVENTORIES`.
     inventory_seed : draws another inventory over the same training set.
+    learnt_seeds : seeds of inventories that judged earlier fits, in that order; what was drawn of each for the programs
+        that are fitted joins the training set.
 
     Raises
     ------
-    PlanError : no such regime or tables, no grid for an op's family, or nothing fits the limits.
+    PlanError : no such regime or tables, a seed named twice, no grid for an op's family, or nothing fits the limits.
     """
     judge_regime(regime)
+    judged_by = seed if inventory_seed is None else inventory_seed
+    if judged_by in learnt_seeds or len(set(learnt_seeds)) < len(learnt_seeds):
+        told = ", ".join(map(str, learnt_seeds))
+        raise PlanError(f"learning from {told} and judging on {judged_by} repeats a seed; name each inventory once")
     limits = Limits(target.sm_count, target.l2_bytes, memory_bytes, max_elements, regime)
     families = {op: family_of(form_of(program_of(op, dtypes[0]))) for op in ops}
     grids = {family: _grid(family, inventory_name) for family in families.values()}
@@ -135,10 +143,11 @@ def draw_plan(
             if not of_op:
                 raise PlanError(f"no geometry of {op} fits {memory_bytes} bytes and {max_elements} elements ({regime})")
             fitted[family] += of_op
+        for learnt in learnt_seeds:
+            fitted[family] += _learnt(together, dtypes, grid, learnt, limits, fitted[family])
     judged: list[Planned] = []
     for op, family in families.items():
-        drawn_by = seed if inventory_seed is None else inventory_seed
-        judged += inventory(op, dtypes, grids[family], drawn_by, limits, fitted[family])
+        judged += inventory(op, dtypes, grids[family], judged_by, limits, fitted[family])
     return Plan(
         ops=tuple(ops),
         dtypes=tuple(dtypes),
@@ -151,7 +160,21 @@ def draw_plan(
         validation=tuple(judged),
         inventory=inventory_name,
         inventory_seed=inventory_seed,
+        learnt_seeds=tuple(learnt_seeds),
     )
+
+
+def _learnt(
+    ops: Sequence[str], dtypes: Sequence[str], grid: Grid, seed: int, limits: Limits, trained: Sequence[Planned]
+) -> list[Planned]:
+    """Return an earlier inventory as training geometries, but for those that every inventory has."""
+    drawn = [planned for op in ops for planned in inventory(op, dtypes, grid, seed, limits, trained)]
+    kept = {(name.rows, name.width, name.inner) for name in grid.named}
+    return [
+        evolve(planned, stratum=TRAINED, peers=True)
+        for planned in drawn
+        if (planned.rows, planned.width, planned.inner) not in kept
+    ]
 
 
 def _fitted(ops: Sequence[str], dtype: str) -> list[str]:

@@ -101,6 +101,7 @@ class Grid:
     balanced : whether a geometry goes to the row stratum and dtype used least so far, and the share of an element
         stratum that not all width strata meet to the others; else strata take turns and what nothing meets is left out.
     spans : training widths at which every dtype is measured with the most rows that fit.
+    anchors : training geometries that are not drawn: the ends of what recipes take, which few draws would meet.
     named : geometries of the inventory that are not drawn.
     peers : on how many drawn geometries of the inventory peers join; None is all.
     """
@@ -114,6 +115,7 @@ class Grid:
     row_strata: tuple[RowStratum | ImageStratum, ...] = ROWS
     balanced: bool = False
     spans: tuple[int, ...] = ()
+    anchors: tuple[Named, ...] = ()
     named: tuple[Named, ...] = ()
     peers: int | None = None
     positions: tuple[int, ...] = ()

@@ -55,6 +55,7 @@ class Options:
     regime: str = "hot"
     inventory: str = INVENTORY
     inventory_seed: int | None = None
+    learnt_seeds: tuple[int, ...] = ()
 
 
 def calibrate(options: Options, dispatch: Dispatch) -> Path | None:
@@ -98,6 +99,7 @@ def _plan(options: Options, target: Target, device: int) -> Plan:
         regime=options.regime,
         inventory_name=options.inventory,
         inventory_seed=options.inventory_seed,
+        learnt_seeds=options.learnt_seeds,
     )
 
 
@@ -159,7 +161,7 @@ def _peers(validation: Work) -> torch_peers.TorchPeers:
     if (missing := torch_peers.available()) is not None:
         raise CalibrationError(f"{missing}; install torch, or leave the peers out with --no-peers")
     left = {p.key: p for run in RUNS[VALIDATION] for p, want in validation.left(run) if p.peers and want.peers}
-    torch_peers.warm(left.values(), processes=min(8, os.cpu_count() or 1))
+    torch_peers.warm(left.values(), processes=min(16, os.cpu_count() or 1))
     return torch_peers.TorchPeers()
 
 

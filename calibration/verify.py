@@ -84,6 +84,7 @@ def _other_plan(contents: Contents) -> Iterator[str]:
             max_elements=plan.max_elements,
             inventory_name=plan.inventory,
             inventory_seed=plan.inventory_seed,
+            learnt_seeds=plan.learnt_seeds,
         )
     except _FAILURES as error:
         yield f"this release cannot draw the plan of seed {plan.seed} again ({error}): its points were taken as given"

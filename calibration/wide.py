@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from calibration.images import IMAGES
 from calibration.strata import HIDDEN, ROWS, VOCABULARIES, Grid, RowStratum, WidthStratum
-from features.usual import named
+from features.usual import anchors, named
 
 MOST = 2**20
 _POWERS = tuple(2**k for k in range(21))
@@ -64,6 +64,7 @@ def wide(family: str) -> Grid:
         row_strata=WIDE_ROWS,
         balanced=True,
         spans=(*_POWERS, *_PAST, 4089, 8185, 16_377),
+        anchors=anchors(family),
         named=named(family),
         peers=40,
     )

@@ -78,6 +78,8 @@ def normalization(dtype: str, algebra: str, weights: int = 0) -> Program:
 
     In FP32 and in any order, one cast at the end.
     """
+    if not 0 <= weights <= 2:
+        raise ProgramError(f"a row is normalized with 0 to 2 weights, not {weights}")
     row = NORMALIZED[algebra](Cast(Load(dtype), "float32"))
     for place, function in zip(range(weights), ("multiply", "add"), strict=False):
         row = Combine(row, Cast(Weight(dtype, place), "float32"), function)

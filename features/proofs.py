@@ -26,6 +26,10 @@ MAX_GRID = 2**31 - 1
 MAX_CHUNKS = 2**30  # chunks are counted in 32 bits, with room for those that are loaded ahead
 VECTOR_BYTES = 16
 MAX_PARTS = 2**13  # words of a split scan's workspace: 64 KiB, and far more CTAs than splitting helps
+# In training on an H200 a split won at up to 32 rows, by a half at 600,000 elements, and at none of 180 times beyond
+# 48, where it was slower than the original by more than 3 % in 176. Of 91 times that it took a row of up to 8192
+# elements it won none, and was slower in 79 (2026-11-30; `python -m benchmarks.scan_rules`).
+MOST_SPLIT_ROWS, LEAST_SPLIT_WIDTH = 48, 2**13
 
 Proof = Callable[[Workload | Workloads, Recipe], Claim]
 
@@ -122,12 +126,18 @@ def row_parts(work: Workload | Workloads, recipe: Recipe) -> Claim:
     part = recipe.items * recipe.threads * recipe.phases
     parts = split_parts(recipe, work.width)
     ctas = parts * work.rows
+    least = max(part, LEAST_SPLIT_WIDTH)
     return Claim(
         (
             (
                 "width_too_small",
-                work.width > part,
-                lambda: f"width {work.width} is not more than the {part} elements of one CTA",
+                work.width > least,
+                lambda: f"width {work.width} is not more than the {least} elements that one CTA takes as fast",
+            ),
+            (
+                "too_many_rows",
+                work.rows <= MOST_SPLIT_ROWS,
+                lambda: f"{work.rows} rows are more than the {MOST_SPLIT_ROWS} among which a row is worth splitting",
             ),
             (
                 "too_many_parts",

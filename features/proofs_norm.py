@@ -72,7 +72,7 @@ def _facts(work: Workload | Workloads, recipe: Recipe) -> Mapping[str, Any]:
         "programs": -(-work.rows // rows_per_program(recipe, work.rows, work.width)),
         "weights": recipe.weights,
         "weight_bytes": recipe.weights * row_bytes,
-        "parameters": list(parameters_of(work.program)),
+        "parameters": " ".join(parameters_of(work.program)),
     }
 
 

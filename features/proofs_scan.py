@@ -12,6 +12,8 @@ from kernels.guard import VECTOR_BYTES
 from kernels.recipe import Recipe
 from kernels.reductions import LEAST_CTAS, LEAST_SHARE
 from kernels.scans import (
+    FEW_ROWS,
+    MANY_WARPS,
     MOST_STEPS,
     TINY_WIDTH,
     WIDEST_STEP,
@@ -59,6 +61,11 @@ def row_in_steps(work: Workload | Workloads, recipe: Recipe) -> Claim:
                 "width_too_large",
                 (step >= WIDEST_STEP) | (work.width <= most),
                 lambda: f"width {work.width} is more than {most} elements ({MOST_STEPS} steps of {step})",
+            ),
+            (
+                "too_many_rows",
+                (recipe.lanes < 32 * MANY_WARPS) | (recipe.phases > 1) | (work.rows <= FEW_ROWS),
+                lambda: f"{work.rows} rows are more than the {FEW_ROWS} that {recipe.lanes} threads a row are for",
             ),
         ),
         lambda: {"step_elements": step, "steps_per_row": -(-work.width // step)},

@@ -145,3 +145,38 @@ SCAN_6 = Schema(
     roles={**SCAN_5.roles, NARROW: _NARROW_COLUMNS, BROAD: STEP_COLUMNS},
     needs_capacity=SCAN_5.needs_capacity | {NARROW, BROAD},
 )
+
+# scan/7 has what a launch computes in two columns each: where its traffic stays in L2, and where it does not. There a
+# kernel waits for DRAM and computes meanwhile: one coefficient for both took the original of FP32 8191 x 3584 for 12 %
+# slower than it is, and a recipe that is 5 % slower than it was picked (docs/decisions/0013).
+_BY_REACH = frozenset({"warps_issued", "warp_totals", "masked_lanes", "busiest_ctas", "pieces", "batch_chunks"})
+
+
+def _by_reach(feature: Feature) -> tuple[Feature, ...]:
+    """Return a column as the two that it is in L2 and beyond it."""
+    if feature.name not in _BY_REACH:
+        return (feature,)
+    name, meaning, formula, of = feature.name, feature.meaning, feature.formula, feature.of
+    near = Feature(
+        f"near_{name}",
+        feature.unit,
+        f"{meaning}, where the traffic stays in L2",
+        f"(1 - F) ({formula})",
+        lambda p: (1 - is_far(p)) * of(p),
+    )
+    far = Feature(
+        f"far_{name}", feature.unit, f"{meaning}, where it does not", f"F ({formula})", lambda p: is_far(p) * of(p)
+    )
+    return near, far
+
+
+_IN_STEPS = (ORIGINAL, RECIPE, ANY, NARROW, BROAD)
+SCAN_7 = Schema(
+    id="scan/7",
+    family="prefix.sum",
+    roles={
+        **SCAN_6.roles,
+        **{role: tuple(part for one in SCAN_6.roles[role] for part in _by_reach(one)) for role in _IN_STEPS},
+    },
+    needs_capacity=SCAN_6.needs_capacity,
+)

@@ -132,7 +132,7 @@ TORCH: dict[str, Callable[..., Any]] = {
 
 @frozen
 class Named:
-    """A geometry that is in the wide inventory whatever the seed, and in no training set."""
+    """A geometry that is in a wide plan whatever the seed."""
 
     rows: int
     width: int
@@ -164,5 +164,27 @@ NAMED: dict[str, tuple[Named, ...]] = {
 
 
 def named(family: str) -> tuple[Named, ...]:
-    """Return the geometries that are named for a family."""
+    """Return the geometries that every inventory of a family has, and no training set."""
     return NAMED.get(family.partition(".")[0], ())
+
+
+# Where draws seldom reach: the most rows and CTAs of a split; rows of the documented recipes and the most steps of
+# paired chunks just before traffic leaves L2 (45 of 60 MB); a ragged row past 2^20; the fewest rows of which lanes take
+# several.
+_HALVES = ("float16", "bfloat16")
+_SPLITS = (Named(48, 2**20), Named(31, 2**20), Named(31, 2**19), Named(1, 2**21 - 1))
+_NEAR = tuple(
+    Named(rows // elements, width, dtypes)
+    for elements, dtypes in ((1, _HALVES), (2, ("float32",)))
+    for rows, width in ((10_560, 1024), (5280, 2048), (2640, 4096), (1320, 8192), (330, 32_767))
+)
+_SEVERAL = (
+    *(Named(2048, 8, _HALVES), Named(1024, 16, _HALVES)),
+    *(Named(2048, 4, ("float32",)), Named(1024, 8, ("float32",))),
+)
+ANCHORS: dict[str, tuple[Named, ...]] = {"prefix": (*_SPLITS, *_NEAR), "reduce": (Named(1, 2**21 - 1), *_SEVERAL)}
+
+
+def anchors(family: str) -> tuple[Named, ...]:
+    """Return the geometries that every training set of a family has."""
+    return ANCHORS.get(family.partition(".")[0], ())

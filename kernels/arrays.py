@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from kernels.dtypes import storage
+from kernels.dtypes import STORAGE, storage
 from kernels.errors import LaunchError
 
 _TYPESTR = {"<f2": "float16", "<f4": "float32"}
@@ -45,20 +45,29 @@ def buffer(array: Any, name: str) -> Buffer:
         if array.device.type != "cuda":
             raise LaunchError(f"{name} is a torch tensor on {array.device}; move it to a CUDA device")
         dtype = str(array.dtype).removeprefix("torch.")
-        return Buffer(array.data_ptr(), tuple(array.shape), tuple(array.stride()), dtype, array.device.index, array)
+        address = _whole(array.data_ptr(), dtype, name)
+        return Buffer(address, tuple(array.shape), tuple(array.stride()), dtype, array.device.index, array)
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is None:
         raise LaunchError(f"{name} is a {type(array).__name__}; pass a CuPy array or a torch CUDA tensor")
     if interface.get("mask") is not None:
         raise LaunchError(f"{name} has a mask; kernels read every element, so fill the masked ones first")
     dtype = _TYPESTR.get(interface["typestr"], interface["typestr"])
-    shape, address = tuple(interface["shape"]), int(interface["data"][0])
+    shape, address = tuple(interface["shape"]), _whole(int(interface["data"][0]), dtype, name)
     element = storage(dtype).bytes
     bytewise = interface.get("strides")
     if bytewise is not None and any(stride % element for stride in bytewise):
         raise LaunchError(f"{name} has strides {bytewise} in bytes, not whole {dtype} elements")
     strides = _contiguous(shape) if bytewise is None else tuple(stride // element for stride in bytewise)
     return Buffer(address, shape, strides, dtype, _device_of(address, array), array)
+
+
+def _whole(address: int, dtype: str, name: str) -> int:
+    """Return an address of whole elements: a load of one that is not loses the device."""
+    element = STORAGE[dtype].bytes if dtype in STORAGE else 1  # another dtype is judged by who asks for it
+    if address % element:
+        raise LaunchError(f"{name} begins at {address:#x}, off a boundary of {element} bytes; copy to aligned memory")
+    return address
 
 
 def current_stream(array: Any, device: int) -> int:

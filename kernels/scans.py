@@ -17,10 +17,14 @@ Number = Any  # an int, or a NumPy array of them
 ANY, NARROW, BROAD, FLAT, COVER, TINY = "any", "narrow", "broad", "flat", "cover", "tiny"
 # A run or a covered row that begins past a 16-byte boundary is cut there: up to this many elements before are masked.
 BEFORE_RUN = 7
-# A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most. The
-# longest row that one won was of 9.8 steps (any8, 700 x 20001, H200, FP16, 2026-11-30), and each that is proved takes
-# its time in a sweep: on the wide plan 2.5 forms a geometry, with 32 steps 2.9.
-MOST_STEPS, WIDEST_STEP = 16, 8192
+# A form of the original takes rows of more than half a step and of this many steps at most; the widest has no most. Of
+# 355 times that one took 9 to 16 steps in training, it was the fastest by more than 3 % in seven, most by 13 % (any16,
+# 512 x 40961 FP32, where any16p is next), and slower than the original by more than 3 % in 251 (H200, 2026-11-30).
+MOST_STEPS, WIDEST_STEP = 8, 8192
+# Eight and sixteen warps a row that take one chunk a step are for few rows: of 332 times that they took more than these
+# in training, they were the fastest by more than 3 % in three, most by 9 % (any8, 133 x 4097 FP32), and slower than the
+# original by more than 3 % in 243.
+FEW_ROWS, MANY_WARPS = 64, 8
 # A thread takes this many adjacent rows of up to this many elements; eight rows are whole vectors, of any width.
 TINY_ROWS, TINY_WIDTH = 8, 8
 

@@ -9,7 +9,7 @@ from policy.judging import COLD, HOT
 REQUEST = "request"
 DECISION = "decision"
 CANDIDATE = "recipe"
-CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about three minutes a family"
+CALIBRATE = "calibrate it: `rowsmith calibrate --out packet.zip`, about seven minutes a family"
 CALIBRATE_IN = {HOT: CALIBRATE, COLD: CALIBRATE.replace("--out", "--regime cold --out")}
 
 
@@ -97,10 +97,16 @@ REASONS: dict[str, Reason] = {
             "Use a recipe with a smaller chunk or part, or fewer threads a row.",
         ),
         Reason(
+            "too_many_rows",
+            _R,
+            "The recipe spreads a row widely, and there are more rows than that pays for.",
+            "Nothing to do: with so many rows, others fill the GPU and were faster nearly wherever it was measured.",
+        ),
+        Reason(
             "too_many_parts",
             _R,
             "Splitting the rows over CTAs takes more of them than its workspace holds.",
-            "Nothing to do: with so many rows, CTAs that take whole rows fill the GPU.",
+            "Nothing to do: CTAs that take whole rows, or larger parts of them, fill the GPU.",
         ),
         Reason(
             "dtype_unsupported", _R, "The recipe has no kernel for this storage dtype.", "Use a dtype from its list."

@@ -162,6 +162,7 @@ def layernorm(
     """(x - mean x) / sqrt(mean (x - mean x)^2 + eps) along the last axis, times gamma, plus beta, as `rmsnorm`.
 
     `beta` needs a `gamma`. A constant row is 0 before beta, and with `eps` 0 NaN; so is one with a NaN or an infinity.
+    Sums of elements beyond 1e28 overflow.
     """
     if beta is not None and gamma is None:
         raise LaunchError("beta is given without gamma, and no kernel adds it alone; pass gamma, too, of ones")

@@ -119,6 +119,12 @@ def calibrate(
     inventory_seed: Annotated[
         int | None, typer.Option(help="Judge on another inventory over the same training set.")
     ] = None,
+    learnt: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--learn-from", help="Seed of an inventory that judged an earlier fit: it joins the training set."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the plan and of every input.")] = 20261130,
     peers: Annotated[bool, typer.Option(help="Time torch eager, torch.compile and a copy beside the picks.")] = True,
     budget_s: Annotated[
@@ -151,6 +157,7 @@ def calibrate(
             regime=regime,
             inventory=inventory or INVENTORY,
             inventory_seed=inventory_seed,
+            learnt_seeds=tuple(learnt or ()),
         )
         written = run(options, lambda profile: Dispatcher(device, target, profile).ready)
         typer.echo(f"wrote {written}; check it with: rowsmith packet verify {written}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from ctypes import c_float
 from numbers import Real
 from typing import Any
 
@@ -46,8 +47,20 @@ def _vector(array: Any, name: str, x: Buffer) -> Any:
 
 
 def _parameter(value: Any, name: str) -> float:
-    """Return a number that FP32 holds as a finite one."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= _LARGEST:
+    """Return a number that FP32 holds as a finite one, and as more than 0 where it is."""
+    number = _float(value)
+    if not 0 <= number <= _LARGEST:
         raise LaunchError(f"{name} {show(value)} is not a finite number of at least 0; pass one such as 1e-6")
-    return math.fabs(float(value))
+    if number > 0 and c_float(number).value == 0:
+        raise LaunchError(f"{name} {show(value)} is 0 in FP32; pass 0, or at least 1e-45")
+    return math.fabs(number)
+
+
+def _float(value: Any) -> float:
+    """Return a real number, NumPy's included, as a float; NaN for a bool and for what is no number."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of many digits
+        return math.inf

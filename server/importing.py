@@ -55,6 +55,7 @@ def import_bundled(store: Store) -> None:
         if entry.name.endswith(".zip"):
             data = entry.read_bytes()
             if store.get("packet", _name(data)) is None:
+                _log.info("importing packet, once: half a minute", file=entry.name)
                 done = import_packet(store, read(data))
                 _log.info("packet imported", file=entry.name, packet=done.packet, nodes=done.nodes)
 

@@ -6,11 +6,13 @@
 // its own value as mean and exactly 0 squares.
 //
 // Where lanes hold a row, the mean is taken first, then the differences from it: their squares, and their sum, which
-// tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too.
+// tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too, as
+// long as the sum of the row is finite.
 //
 // A result is (x - mean) times rsqrtf(squares / N + eps), whose error is at most 2 ulp. Of differences of 1e20 the
 // squares are inf and every result is 0; a NaN or an infinity makes a row of NaN. With eps = 0 a constant row gives 0 x
-// inf = NaN.
+// inf = NaN. Where sums of elements or of eight differences overflow, beyond 1e28 or so, forms differ: some give 0, some
+// NaN.
 #pragma once
 
 #include "rowio.cuh"

@@ -1,5 +1,4 @@
-// Rows taken step by step by groups of warps: the loop of scan_any.cu. scan_original.cu holds the same loop until its bytes,
-// which a published cohort was measured with, change for another reason; then it includes this file instead.
+// Rows taken step by step by groups of warps: the loop of scan_original.cu and of scan_any.cu.
 #pragma once
 
 #include "scan_rows.cuh"

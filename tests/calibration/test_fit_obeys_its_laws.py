@@ -16,7 +16,7 @@ from features.schemas import schemas_of
 from kernels.identity import canonical_json, digest
 from kernels.recipes import RECIPES, recipe
 from kernels.reductions import SHORT
-from kernels.scans import FLAT
+from kernels.scans import BROAD, FLAT
 from tests.calibration.planted import COMMIT, ENVIRONMENT, NARROWER, PLANTED, planted_cohort, receipts
 from tests.made import H200
 
@@ -132,7 +132,8 @@ def test_a_cohort_gives_back_the_coefficients_that_made_it() -> None:
     """Without noise the planted coefficients return, at any order of records; with 1 % of noise what they predict does.
 
     Columns that are the same at every point cannot be told apart: what they cost together returns. So it is with all
-    columns of short rows, of which the planted plan has two widths, and nearly so with the many columns of steps.
+    columns of short rows, of which the planted plan has two widths, and nearly so with the many columns of steps: of
+    sixteen warps, those that take one chunk at a step do so beyond L2 nowhere.
     """
     for noise, tolerance in ((0.0, 0.01), (0.01, 0.02)):
         records = planted_cohort(noise)
@@ -145,7 +146,7 @@ def test_a_cohort_gives_back_the_coefficients_that_made_it() -> None:
             planted = np.array([PLANTED[block["role"]][feature.name] for feature in schemas[-1].roles[block["role"]]])
             found, design = np.array(block["coefficients"]), np.array(block["design"])
             np.testing.assert_allclose(design @ found, design @ planted, rtol=tolerance)
-            if noise == 0 and block["role"] not in (SHORT, FLAT):
+            if noise == 0 and block["role"] not in (SHORT, FLAT, BROAD):
                 varies = np.ptp(design, axis=0) > 0
                 np.testing.assert_allclose(found[varies], planted[varies], rtol=0.05)
             assert block["active"] == [c > 0 for c in block["coefficients"]]
@@ -159,7 +160,7 @@ def test_every_recipe_is_in_the_planted_cohort_for_every_dtype() -> None:
     narrow = {row.id for row in RECIPES if row.role in (SHORT, FLAT, *NARROWER)}
     assert set(planted) >= {(r.recipe, r.dtype) for r in receipts() if r.recipe not in narrow}
     assert {recipe(name).role for name, _ in planted} == {*PLANTED} - NARROWER
-    assert min(times for (name, _), times in planted.items() if recipe(name).role not in (SHORT, FLAT)) >= 30
+    assert min(times for (name, _), times in planted.items() if recipe(name).role not in (SHORT, FLAT)) >= 12
 
 
 def test_only_what_was_measured_enters_and_the_cohort_names_everything() -> None:

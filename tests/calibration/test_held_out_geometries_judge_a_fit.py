@@ -55,7 +55,7 @@ def test_planted_times_are_predicted_within_their_noise(cohort: Design) -> None:
         assert split["regret_geomean"] >= 1
         assert split["regressions"] == 0
     # A corner of the domain lies outside the ranges of a fit that did not see it, so it is not covered.
-    assert 0.94 < figures["width"]["coverage"] < 1
+    assert 0.9 < figures["width"]["coverage"] < 1
 
 
 def test_a_pick_needs_the_original_inside_its_ranges_and_a_score_strictly_below_95_percent(cohort: Design) -> None:

@@ -16,7 +16,7 @@ from kernels.source import identity
 from policy.profile import bundled
 
 PACKETS = sorted((ROOT / "calibration" / "packets").glob("*.zip"))
-MAX_BYTES = 8 * 10**6
+MAX_BYTES = 12 * 10**6  # 2,357 geometries of up to 25 candidates are 10.6 MB
 
 
 @pytest.fixture(scope="module", params=PACKETS, ids=lambda path: path.stem)
@@ -63,8 +63,11 @@ def test_the_cohort_is_as_large_as_was_promised(packet: Packet) -> None:
     assert len(inventory) >= 60
     assert not inventory & {record.key for record in contents.cohort}
     assert {record.run for record in contents.validation_records} == {1, 2}
-    for record in contents.validation_records:
-        assert {"torch.eager", "torch.compile", "copy", "policy"} <= set(record.by_name)
+    peers = {"torch.eager", "torch.compile", "copy"}
+    assert all("policy" in record.by_name for record in contents.validation_records if record.status == "measured")
+    for form in {record.form for record in contents.validation_records}:
+        beside = {r.key for r in contents.validation_records if r.form == form and peers <= set(r.by_name)}
+        assert len(beside) >= 40
 
 
 def test_a_profile_that_repeats_a_regression_would_be_experimental(packet: Packet) -> None:

@@ -89,10 +89,10 @@ def test_over_some_seeds_every_model_shape_and_both_sides_of_sm_multiples_are_ju
 
 FEW = 6  # judged geometries of a role and dtype, of which one outside would be a sixth
 LEAST_INSIDE = {
-    **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "scan/5", "scan/6", "reduce/1", "reduce/2")},
+    **{(schema, SPLIT): 0.8 for schema in ("scan/3", "scan/4", "scan/5", "scan/6", "scan/7", "reduce/1", "reduce/2")},
     **{
-        (schema, role): 0.9
-        for schema in ("scan/4", "scan/5", "scan/6")
+        (schema, role): 0.85 if schema == "scan/7" else 0.9
+        for schema in ("scan/4", "scan/5", "scan/6", "scan/7")
         for role in (ORIGINAL, RECIPE, ANY, NARROW, BROAD)
     },
     **{(schema, role): 0.75 for schema in ("reduce/1", "reduce/2") for role in REDUCE_2.roles if role != ORIGINAL},
@@ -124,7 +124,8 @@ def test_every_feature_of_the_inventory_lies_in_the_range_that_training_spans(pl
     up to one in four where there are six and more.
     Where rows are split, many rows may make more CTAs than any training geometry has: there whole rows are better. The
     most rows of an odd width may take more steps off vector boundaries than any of training: up to 1 in 10 originals of
-    a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162.
+    a dtype alone; with FP16 and BF16 in one block, as the first cohort chose, 2 geometries of 162. Columns for what is
+    near and far have ends where the two meet: up to 3 in 20, and none of 492 once an inventory has taught.
     """
     trained, judged = columns(plan.training), columns(plan.validation)
     for key, vectors in judged.items():
@@ -173,6 +174,23 @@ def test_another_inventory_seed_leaves_the_training_set_and_judges_elsewhere() -
     assert plan_from_json(json.loads(canonical_json(second.to_json()))).inventory_seed == 8
 
 
+def test_an_inventory_that_judged_joins_the_training_set() -> None:
+    """All of it but what every inventory has; the next one is drawn beside both, and the plan reads back."""
+    first = drawn(OP_LIST[0])
+    second = drawn(OP_LIST[0], inventory_seed=8, learnt_seeds=(first.seed,))
+    kept = {(n.rows, n.width) for n in wide(family_of(first.training[0].form)).named}
+    taught = {p.key for p in first.validation if (p.rows, p.width) not in kept}
+    assert {p.key for p in second.training} == {p.key for p in first.training} | taught
+    assert not taught & {p.key for p in second.validation}
+    assert plan_from_json(json.loads(canonical_json(second.to_json()))) == second
+
+
+def test_a_seed_that_is_named_twice_is_refused() -> None:
+    for learnt, judged in (((7,), 7), ((5, 5), 7)):
+        with pytest.raises(PlanError, match="name each inventory once"):
+            drawn(OP_LIST[0], inventory_seed=judged, learnt_seeds=learnt)
+
+
 def test_a_plan_of_the_documented_tables_says_nothing_of_inventories() -> None:
     """Packets of earlier releases hold such plans; their digests stay."""
     document = draw_plan((OP_LIST[0],), 7, H200, 64 * GIB, inventory_name="documented").to_json()
@@ -198,7 +216,7 @@ def test_an_inventory_of_no_name_is_refused() -> None:
 def test_measuring_an_op_is_estimated_within_its_budget() -> None:
     plan = drawn(OP_LIST[0])
     told = estimate(plan, peers=True)
-    assert told.measuring_s <= 150
+    assert told.measuring_s <= 350
     assert told.with_peers == sum(p.peers for p in plan.validation)
     assert estimate(plan, peers=False).peers_s == 0
     assert f"2 runs of {len(plan.validation)}" in str(told)
@@ -215,8 +233,10 @@ def test_programs_of_one_family_share_its_training_and_are_judged_outside_it() -
     alone = drawn("sum", 3)
     together = draw_plan(ops, 3, H200, 64 * GIB, inventory_name="wide")
     assert {p.op for p in together.training} == {"sum", "max"}
-    widths = {op: {p.width for p in together.training if p.op == op} for op in ("sum", "max")}
-    assert set.union(*widths.values()) == {p.width for p in alone.training}
+    anchors = {(anchor.rows, anchor.width) for anchor in wide("reduce").anchors}
+    dealt = [p for p in together.training if (p.rows, p.width) not in anchors]
+    widths = {op: {p.width for p in dealt if p.op == op} for op in ("sum", "max")}
+    assert set.union(*widths.values()) == {p.width for p in alone.training if (p.rows, p.width) not in anchors}
     assert sum(map(len, widths.values())) == len(set.union(*widths.values()))
     assert len(together.training) < 1.2 * len(alone.training)
     trained = {(p.dtype, p.rows, p.width) for p in together.training}

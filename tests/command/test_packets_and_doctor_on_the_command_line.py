@@ -49,7 +49,7 @@ def test_a_packet_that_is_not_there_is_named() -> None:
 def test_show_prints_the_parts_and_the_figures() -> None:
     result = run("packet", "show", str(PACKET))
     assert result.exit_code == 0
-    for word in ("cohort.jsonl", "validation.jsonl", "Regret, geometric mean", "336 training"):
+    for word in ("cohort.jsonl", "validation.jsonl", "Regret, geometric mean", "1865 training"):
         assert word in result.stdout
 
 

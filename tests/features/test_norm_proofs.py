@@ -76,7 +76,7 @@ def test_what_lanes_hold_is_read_once_and_what_is_streamed_twice() -> None:
     assert (held["loads_per_element"], held["reread_bytes"], held["chunks_per_row"], held["programs"]) == (1, 0, 1, 17)
     assert (streamed["loads_per_element"], streamed["reread_bytes"]) == (2, 17 * 20_001 * 2)
     assert streamed["chunks_per_row"] == 3  # of 512 threads, two packs of eight each
-    assert (streamed["weights"], streamed["weight_bytes"], streamed["parameters"]) == (2, 2 * 20_001 * 2, ["eps"])
+    assert (streamed["weights"], streamed["weight_bytes"], streamed["parameters"]) == (2, 2 * 20_001 * 2, "eps")
     assert (held["numerics"], streamed["state_bytes"]) == ("reordered", 12)
 
 

@@ -48,6 +48,7 @@ def test_the_facts_of_a_run_are_those_of_its_launch() -> None:
     assert (shape.ctas, shape.threads, shape.extra) == (33_334, 128, (30,))
 
 
+FEW = ("scan.any8", "scan.any16")
 # The widths from and up to which a recipe is proved, of whole vectors of FP16 where it moves those.
 HELD = {
     "scan.lanes1x4": (1, 4),
@@ -68,26 +69,32 @@ HELD = {
     "scan.cover32x16": (64, 505),
     "scan.cover32x32": (128, 1017),
     "scan.cover128x8": (128, 1017),
-    # Of a step: chunk x chunks at once. More than half of it, up to 16 of them; the widest has no end.
-    "scan.any1": (129, 4096),
-    "scan.any2": (257, 8192),
-    "scan.any4": (513, 16_384),
-    "scan.any4p": (1025, 32_768),
-    "scan.any8": (1025, 32_768),
-    "scan.any16": (2049, 65_536),
+    # Of a step: chunk x chunks at once. More than half of it, up to 8 of them; the widest has no end.
+    "scan.any1": (129, 2048),
+    "scan.any2": (257, 4096),
+    "scan.any4": (513, 8192),
+    "scan.any4p": (1025, 16_384),
+    "scan.any8": (1025, 16_384),
+    "scan.any16": (2049, 32_768),
     "scan.any16p": (4097, 2**22),
 }
 
 
 @pytest.mark.parametrize(("recipe_id", "ends"), HELD.items(), ids=HELD)
 def test_a_recipe_takes_the_widths_that_keep_its_threads_at_work(recipe_id: str, ends: tuple[int, int]) -> None:
-    step, rows = 8 if "vector" in recipe_id else 1, 10_000
+    step, rows = 8 if "vector" in recipe_id else 1, 64 if recipe_id in FEW else 10_000
     layout = {"alignment_bytes": 2 if "cover" in recipe_id else 16}
     assert [verdict(recipe_id, rows, width, **layout) for width in ends] == ["proved", "proved"]
     below = verdict(recipe_id, rows, ends[0] - step, **layout)
     assert below == ("empty" if ends[0] == step else "width_too_small")
     above = verdict(recipe_id, rows, ends[1] + step, **layout)
     assert above == ("proved" if recipe_id == "scan.any16p" else "width_too_large")
+
+
+@pytest.mark.parametrize("recipe_id", FEW)
+def test_many_warps_that_take_one_chunk_a_step_are_for_few_rows(recipe_id: str) -> None:
+    assert [verdict(recipe_id, rows, 8000) for rows in (1, 64, 65)] == ["proved", "proved", "too_many_rows"]
+    assert verdict("scan.any16p", 65, 8000) == "proved"
 
 
 def test_every_further_recipe_has_ends_here() -> None:
@@ -173,11 +180,11 @@ def test_many_are_judged_as_one_is(geometries: list[tuple[int, int]], row: Recip
 @pytest.mark.parametrize("rows", [1, 2, 3, 17, 127, 131, 132, 133, 512, 4095, 65537, 1_000_000])
 @pytest.mark.parametrize("width", [1, 2, 31, 33, 127, 128, 513, 1000, 1024, 3584, 4097, 8192, 50257, 151936, 1_048_576])
 def test_the_shapes_that_people_run_have_a_recipe(rows: int, width: int, dtype: str) -> None:
-    """Without gaps on any base; and the choice of two or more up to widths of 65,536."""
+    """Without gaps on any base; and the choice of two or more up to widths of 16,384."""
 
     def proved(alignment_bytes: int) -> list[Recipe]:
         work = Workload(scan(dtype), rows, width, width, alignment_bytes)
         return [row for row in recipes_of("prefix.sum")[1:] if isinstance(prove(work, row), Proved)]
 
     assert proved(4)
-    assert len(proved(16)) >= (2 if width <= 65_536 else 1)
+    assert len(proved(16)) >= (2 if width <= 16_384 else 1)

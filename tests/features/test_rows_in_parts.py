@@ -37,18 +37,24 @@ def test_a_part_is_what_the_name_says() -> None:
 
 @each
 def test_a_row_is_split_where_it_is_wider_than_a_part(row: Recipe) -> None:
-    part = PART[row.id]
-    assert [verdict(row, 1, part + more) for more in (-1, 0)] == ["width_too_small"] * 2
-    assert [verdict(row, 1, part + more) for more in (1, 7, part)] == ["proved"] * 3
+    """And than what one CTA takes as fast, of whatever parts."""
+    least = max(PART[row.id], 8192)
+    assert [verdict(row, 1, least + more) for more in (-1, 0)] == ["width_too_small"] * 2
+    assert [verdict(row, 1, least + more) for more in (1, 7, least)] == ["proved"] * 3
+
+
+@each
+def test_a_row_is_split_among_few(row: Recipe) -> None:
+    assert [verdict(row, rows, 20_000) for rows in (1, 48, 49)] == ["proved", "proved", "too_many_rows"]
 
 
 @each
 def test_ctas_are_at_most_8192(row: Recipe) -> None:
     """64 KiB of words, and one more word would be too many."""
     part = PART[row.id]
-    # Two parts a row: 4096 rows are 8192 CTAs. Three: 2730 rows are 8190 and 2731 are 8193.
-    assert [verdict(row, rows, part + 1) for rows in (4096, 4097)] == ["proved", "too_many_parts"]
-    assert [verdict(row, rows, 2 * part + 1) for rows in (2730, 2731)] == ["proved", "too_many_parts"]
+    # 256 parts a row: 32 rows are 8192 CTAs. 273: 30 rows are 8190 and 31 are 8463.
+    assert [verdict(row, rows, 256 * part - 7) for rows in (32, 33)] == ["proved", "too_many_parts"]
+    assert [verdict(row, rows, 273 * part - 7) for rows in (30, 31)] == ["proved", "too_many_parts"]
     # One row of 8192 parts is 8192 * part - 7 elements at most: one more may need a part of its own.
     assert [verdict(row, 1, 8192 * part - 7 + more) for more in (0, 1)] == ["proved", "too_many_parts"]
 
@@ -56,8 +62,8 @@ def test_ctas_are_at_most_8192(row: Recipe) -> None:
 @each
 def test_width_is_looked_at_before_ctas(row: Recipe) -> None:
     """A narrow row is refused for that, however many there are."""
-    assert verdict(row, 10**6, PART[row.id]) == "width_too_small"
-    assert verdict(row, 10**6, PART[row.id] + 1) == "too_many_parts"
+    assert verdict(row, 10**6, 8192) == "width_too_small"
+    assert verdict(row, 10**6, 8193) == "too_many_rows"
 
 
 def test_the_facts_are_those_of_the_launch() -> None:

@@ -45,7 +45,7 @@ def test_more_launches_than_the_counter_has_turns_repeat_bit_for_bit(
     kernels: Kernels, sm_count: int, recipe: Recipe
 ) -> None:
     """A word of an earlier launch is never taken for one of this launch: the input changes all the time."""
-    rows, width = 2, whole_width(recipe, 3) + 1
+    rows, width = 2, whole_width(recipe, 5) + 1
     ready = prepared(kernels, recipe, "float32", rows, width, sm_count)
     inputs = [random("float32", rows, width, seed=seed) for seed in range(5)]
     wanted = [blank("float32", rows, width) for _ in inputs]
@@ -68,7 +68,7 @@ def test_grids_of_one_size_share_a_workspace_whatever_their_rows(
     kernels: Kernels, sm_count: int, recipe: Recipe
 ) -> None:
     part = whole_width(recipe, 1)
-    shapes = ((2, 3 * part - 8), (3, 2 * part - 8), (1, 6 * part - 8))
+    shapes = ((2, 15 * part - 8), (3, 10 * part - 8), (1, 30 * part - 8))
     readies = [prepared(kernels, recipe, "float16", rows, width, sm_count) for rows, width in shapes]
     assert len({ready.chosen_shape.workspace_bytes for ready in readies}) == 1
     for turn in range(20):

@@ -140,11 +140,11 @@ def test_splits_on_several_streams_never_meet(kernels: Kernels, sm_count: int, n
 def test_a_split_leaves_other_launches_alone(kernels: Kernels, sm_count: int) -> None:
     """Between two splits of one workload runs another kernel on the same tensors."""
     x = random("float32", 1, 2**20, seed=9)
-    split, rows1 = (prepared(kernels, recipe(f"sum.{n}"), "float32", 1, 2**20, sm_count) for n in ("split", "rows1"))
+    split, whole = (prepared(kernels, recipe(f"sum.{n}"), "float32", 1, 2**20, sm_count) for n in ("split", "lean1024"))
     y, z = blank("float32", 1, 1), blank("float32", 1, 1)
     for _ in range(5):
         run(split, x, y)
-        run(rows1, x, z)
+        run(whole, x, z)
         assert right(recipe("sum.split"), x.values(), y)
-        assert right(recipe("sum.rows1"), x.values(), z)
+        assert right(recipe("sum.lean1024"), x.values(), z)
     assert evolve(y, first=y.first).outside_equals(0xFF)

@@ -76,8 +76,10 @@ def test_every_recipe_takes_rows_of_a_wider_tensor(kernels: Kernels, sm_count: i
 def test_split_rows_are_right_at_every_width(kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe) -> None:
     """One element past a part, whole parts, all but one element of them, and widths that fit nothing."""
     part = whole_width(recipe, 1)
-    for width in (part + 1, 2 * part - 1, 2 * part, 2 * part + 1, 7 * part - 3, 50257, 131072, 151936):
-        check_every_row_count(kernels, sm_count, recipe, dtype, width)
+    tried = (*(n * part + more for n in (1, 2, 5, 6) for more in (-1, 0, 1)), 7 * part - 3, 50257, 131072, 151936)
+    for width in (width for width in tried if takes(recipe, dtype, 1, width)):
+        counts = tuple(rows for rows in (*ROWS, 33, 48) if takes(recipe, dtype, rows, width))
+        check_every_row_count(kernels, sm_count, recipe, dtype, width, counts)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -85,7 +87,7 @@ def test_split_rows_are_right_at_every_width(kernels: Kernels, sm_count: int, dt
 def test_split_rows_take_any_base_and_any_pitch(kernels: Kernels, sm_count: int, dtype: str, recipe: Recipe) -> None:
     part = whole_width(recipe, 1)
     for offset in range(9):
-        for rows, width, x_gap, y_gap in ((1, part + 1, 0, 0), (3, 2 * part, 1, 0), (5, 3 * part - 5, 3, 8)):
+        for rows, width, x_gap, y_gap in ((1, 5 * part + 1, 0, 0), (3, 6 * part, 1, 0), (5, 7 * part - 5, 3, 8)):
             ready = prepared(kernels, recipe, dtype, rows, width, sm_count)
             for y_offset in sorted({0, offset, (offset + 3) % 9}):
                 x = random(dtype, rows, width, seed=offset, offset=offset, pitch=width + x_gap)

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import evolve
 
 from calibration import sweep
-from calibration.plan import Plan, Planned
+from calibration.plan import DOCUMENTED, Plan, Planned
 from kernels import driver
 from rowsmith.live import Dispatcher
 
@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     sweep.draw_plan = draw_tiny
     device = driver.current_device()
     target = driver.live_target(device)
-    options = sweep.Options(("scan",), "tiny", folder, folder / "packet.zip", seed=1, peers=False)
+    options = sweep.Options(("scan",), "tiny", folder, folder / "packet.zip", seed=1, peers=False, inventory=DOCUMENTED)
     sweep.calibrate(options, lambda profile: Dispatcher(device, target, profile).ready)
 
 

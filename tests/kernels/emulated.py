@@ -188,5 +188,5 @@ def run(
 
 def interleaved(rows: Any, inner: int) -> Any:
     """Return rows with so many consecutive ones interleaved; interleaving the result by its width gives rows back."""
-    _, width = rows.shape
-    return rows.reshape(-1, inner, width).swapaxes(1, 2).reshape(-1, inner)
+    count, width = rows.shape
+    return rows.reshape(count // inner, inner, width).swapaxes(1, 2).reshape(count // inner * width, inner)

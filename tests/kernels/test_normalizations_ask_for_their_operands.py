@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rowsmith
@@ -17,8 +18,14 @@ class Foreign:
 
     device = SimpleNamespace(id=0)
 
-    def __init__(self, shape: tuple[int, ...], typestr: str = "<f2", strides: tuple[int, ...] | None = None) -> None:
-        interface = {"shape": shape, "typestr": typestr, "data": (2**16, False), "version": 3, "strides": strides}
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        typestr: str = "<f2",
+        strides: tuple[int, ...] | None = None,
+        address: int = 2**16,
+    ) -> None:
+        interface = {"shape": shape, "typestr": typestr, "data": (address, False), "version": 3, "strides": strides}
         self.__cuda_array_interface__ = interface
 
 
@@ -30,11 +37,23 @@ def test_beta_needs_a_gamma() -> None:
         rowsmith.layernorm(X, beta=GAMMA)
 
 
-@pytest.mark.parametrize("eps", [-1.0, float("nan"), float("inf"), "1e-6", None, True])
+@pytest.mark.parametrize("eps", [-1.0, float("nan"), float("inf"), np.float16("inf"), 10**500, "1e-6", None, True])
 def test_eps_is_a_finite_number_of_at_least_0(eps: Any) -> None:
     for call in (rowsmith.rmsnorm, rowsmith.layernorm):
         with pytest.raises(LaunchError, match=r"^eps .* is not a finite number of at least 0"):
             call(X, eps=eps)
+
+
+def test_an_eps_that_fp32_rounds_to_0_is_refused() -> None:
+    """A row of zeros would be NaN in spite of it."""
+    with pytest.raises(LaunchError, match=r"^eps 1e-46 is 0 in FP32"):
+        rowsmith.rmsnorm(X, eps=1e-46)
+
+
+def test_an_array_off_its_elements_boundary_is_refused() -> None:
+    """A view of bytes may begin anywhere."""
+    with pytest.raises(LaunchError, match=r"^x begins at 0x1001, off a boundary of 4 bytes"):
+        rowsmith.rmsnorm(Foreign((3, 8), "<f4", address=0x1001))
 
 
 def test_weights_are_named() -> None:

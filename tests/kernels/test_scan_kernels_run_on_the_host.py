@@ -22,7 +22,6 @@ from kernels.recipes import original_of, recipes_of
 from kernels.reductions import SHORT
 from kernels.reference import compare
 from kernels.scans import COVER, FLAT, TINY, WAYS
-from kernels.source import device_file
 from tests.kernels.emulated import PAGE, run, values_of
 from tests.kernels.orders import flat_order, fp32, lanes_order, original_order
 
@@ -158,14 +157,3 @@ def ordered(row: Recipe, values: Any, offset: int) -> Any:
         return np.stack([lanes_order(one, fp32, row.lanes, piece, pieces, start) for one, start in rows])
     rows = zip(values, starts, strict=True)
     return np.stack([original_order(one, fp32, row.lanes // 32, row.items, start) for one, start in rows])
-
-
-def test_the_loop_of_the_fixed_forms_is_that_of_the_original() -> None:
-    """Two copies until a profile that was measured with the include is in force; then the original has it."""
-    begin, end = b"// `warps` warps take a row;", b"} // namespace"
-    loops = []
-    for name in ("scan_original.cu", "scan_steps.cuh"):
-        text = device_file(name)
-        first = text.index(begin)
-        loops.append(text[first : text.index(end, first)])
-    assert loops[0] == loops[1]

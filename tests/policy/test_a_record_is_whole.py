@@ -10,9 +10,12 @@ import pytest
 import rfc8785
 from attrs import evolve
 
+from features.program import OPS
 from features.schemas import SCHEMAS
+from features.workload import workload
 from kernels.identity import canonical_json
 from kernels.recipes import recipes_of
+from policy.select import select
 from policy.selection import Selection
 from tests.made import H200
 from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
@@ -67,6 +70,17 @@ def test_every_recipe_is_accounted_for(chosen: Selection) -> None:
         if not candidate["proved"]:
             assert candidate["receipt"] is candidate["excluded"] is candidate["score_us"] is None
     assert found["scan.original"]["proved"]
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("rows", "width"), [(4, 1000), (300, 4096)])
+def test_every_program_has_a_canonical_record(op: str, rows: int, width: int) -> None:
+    """Whatever its proofs find; without a fit for it the original is kept."""
+    chosen = select(workload(op, (rows, width), "float16"), H200, profile_with(), lambda row, dtype: None)
+    assert chosen.body.encode() == rfc8785.dumps(json.loads(chosen.body))
+    candidates = chosen.facts["candidates"]
+    assert chosen.decision.recipe == candidates[0]["recipe"]
+    assert sum(candidate["proved"] for candidate in candidates) > 1
 
 
 def test_what_it_rests_on_is_named() -> None:

@@ -27,7 +27,7 @@ def test_any_other_fact_keeps_the_original(name: str) -> None:
     assert chosen.facts["decision"]["target_differences"] == [{"field": name, "profile": ours, "request": theirs}]
     assert f"{name} is {theirs}, not {ours}" in chosen.decision.sentence
     assert "rowsmith calibrate" in chosen.decision.sentence
-    assert "three minutes" in chosen.decision.sentence
+    assert "seven minutes" in chosen.decision.sentence
     assert all(candidate.score_us is None for candidate in chosen.candidates)
 
 

@@ -12,7 +12,8 @@ import pytest
 from calibration import packet
 from calibration.packet import pack
 from kernels.identity import digest
-from kernels.recipe import ORIGINAL, RECIPE, SPLIT
+from kernels.recipe import ORIGINAL, RECIPE
+from kernels.scans import ANY
 from policy.profile import profile_from_document
 from server.importing import import_packet
 from server.profiles import profile_nodes
@@ -78,7 +79,7 @@ def test_each_candidate_leads_to_its_receipt(service: TestClient, answer: dict[s
     """By its recipe's name, outside the facts that the id is the digest of."""
     links = {name: address for name, address in answer["links"].items() if name.startswith("receipt ")}
     proved = [candidate for candidate in answer["candidates"] if candidate["proved"]]
-    assert {candidate["role"] for candidate in proved} >= {ORIGINAL, RECIPE, SPLIT}
+    assert {candidate["role"] for candidate in proved} >= {ORIGINAL, RECIPE, ANY}
     assert list(links) == [f"receipt {candidate['recipe']}" for candidate in proved]
     for candidate, address in zip(proved, links.values(), strict=True):
         assert document(service, address) == candidate["receipt"]
