@@ -31,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
   Storage *to = y + place;
 #pragma unroll
   for (int c = 0; c < channels; ++c, to += inner) {
+    held[c].stay_packed();
     held[c].divide(by);
     held[c].store(to);
   }

@@ -36,6 +36,7 @@ _PTX = (
     (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go ld\.[^"]*"[^;]*;', "if (go) ptx_copy(&value, from, sizeof value);"),
     (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go st\.[^"]*"[^;]*;', "if (go) ptx_copy(to, &value, sizeof value);"),
     (r'asm volatile\("cp\.async\.wait_all;" ::: "memory"\);', ""),
+    (r'asm volatile\("" : "\+r"\(word\[w\]\)\);', ";"),
     (r"__shared__ alignas\(16\)", "alignas(16) __shared__"),
     (r"#\s*(include <|pragma).*", ""),
 )
