@@ -117,18 +117,7 @@ def row_mean(x: Any, out: Any = None, nan: str = "propagate", stream: Any = None
 
 
 def softmax(x: Any, out: Any = None, stream: Any = None) -> Any:
-    """Exponentials of the last axis over their sum, in FP32, one cast to the storage dtype at the end.
-
-    Parameters
-    ----------
-    x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
-    out : array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
-    stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
-
-    Raises
-    ------
-    FeatureError : no kernel takes the dtype or the layout, which must be rows of adjacent elements.
-    KernelError : the array is of no GPU, or the launch is not safe.
+    """Exponentials of the last axis over their sum, in FP32, with arguments and errors as `scan` has them.
 
     Rows of -inf, or with a NaN or +inf, give NaN.
     """
