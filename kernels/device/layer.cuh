@@ -6,13 +6,15 @@
 // its own value as mean and exactly 0 squares.
 //
 // Where lanes hold a row, the mean is taken first, then the differences from it: their squares, and their sum, which
-// tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too, as
-// long as the sum of the row is finite.
+// tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too.
+//
+// Sums for a mean add shares of elements, each divided by a power of two that is no less than their number: the
+// product is exact, and joins the sum in one fused operation. So they overflow nowhere.
 //
 // A result is (x - mean) times rsqrtf(squares / N + eps), whose error is at most 2 ulp. Of differences of 1e20 the
 // squares are inf and every result is 0; a NaN or an infinity makes a row of NaN. With eps = 0 a constant row gives 0 x
-// inf = NaN. Where sums of elements or of eight differences overflow, beyond 1e28 or so, forms differ: some give 0, some
-// NaN.
+// inf = NaN; but 0 beyond 1e26 where lanes hold it, for the first mean is off by a bit whose square is inf. Elements of
+// more than half of FP32's largest number (1.7e38) may lie further apart than it: their results are 0 or NaN.
 #pragma once
 
 #include "rowio.cuh"
@@ -46,8 +48,8 @@ struct Layer {
     if (!whole) fill(value, low, high, 0.0f);
     float sum = 0.0f, squares = 0.0f;
 #pragma unroll
-    for (int i = 0; i < n; ++i) sum += value[i];
-    const float step = whole ? sum * (1.0f / n) : sum / count;
+    for (int i = 0; i < n; ++i) sum += value[i] * (1.0f / n);
+    const float step = whole ? sum : sum / (count * (1.0f / n));
     if (!whole) fill(value, low, high, step);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
@@ -79,16 +81,19 @@ struct Layer {
   // Turns a row that lanes hold into its results.
   template <int pieces, int n, typename Row>
   static __device__ __forceinline__ void normalize(float (&value)[pieces][n], const Row &row, float count, float eps) {
+    constexpr int room = Row::lanes * pieces * n;
+    static_assert((room & (room - 1)) == 0, "a share of an element is exact");
+    constexpr float share = 1.0f / room;
     float sum = 0.0f;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       float part = 0.0f;
 #pragma unroll
-      for (int i = 0; i < n; ++i) part += value[p][i];
+      for (int i = 0; i < n; ++i) part += value[p][i] * share;
       sum += part;
     }
     const auto added = [](float a, float b) { return a + b; };
-    const float near = row.template over_warps<0>(row.in_warp(sum, added), added) / count;
+    const float near = row.template over_warps<0>(row.in_warp(sum, added), added) / (count * share);
     Apart apart{0.0f, 0.0f};
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
@@ -103,7 +108,9 @@ struct Layer {
     }
     const auto joined = [](Apart a, Apart b) { return both(a, b); };
     apart = row.template over_warps<1>(row.in_warp(apart, joined), joined);
-    const float off = apart.sum / count, variance = apart.squares / count - off * off;
+    // Squares overflow long before sums of differences do, and then results are 0 whatever the mean is off by.
+    const float off = apart.squares <= 3.402823466e38f ? apart.sum / count : 0.0f;
+    const float variance = apart.squares / count - off * off;
     const Result result(State{1.0f, off, variance < 0.0f ? 0.0f : variance}, 1.0f, eps);
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {

@@ -57,7 +57,7 @@ __device__ __forceinline__ bool inside(int left, int skip, int i) {
 
 // The lanes of a row, as an algebra sees them.
 struct Lanes {
-  static constexpr int warps = lanes / group;
+  static constexpr int lanes = ::lanes, warps = lanes / group;
   int left, skip;
 
   __device__ __forceinline__ bool has(int p, int i) const {

@@ -146,15 +146,18 @@ def test_huge_and_tiny_rows_are_what_fp32_says_of_a_mean_square(name: str) -> No
 
 @pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
 def test_a_constant_row_is_nothing_but_beta(name: str) -> None:
-    """Whatever the constant, for its mean is exact: where lanes hold the row, in the end."""
+    """Whatever the constant, for its mean is exact: where lanes hold the row, in the end.
+
+    Without eps it is NaN, but beyond 1e26 a last bit that such a mean is off by first has an infinite square.
+    """
     row, width = named(FITTED[-1], name)
-    constants = (1e20, -1e20, 1e-40, 0.0, 1 / 3, 1000.1, -7.7, 65504.0)
+    constants = (3e38, -1e38, 1e20, -1e20, 1e-40, 0.0, 1 / 3, 1000.1, -7.7, 65504.0)
     rows = np.stack([np.full(width, value) for value in constants])
     gamma, beta = RNG.normal(1, 1, width), RNG.normal(0, 1, width)
     for eps in (1e-10, 1e-3):
         _, got = run(row, "float32", rows, offset=0, weights=[gamma, beta], parameters=(eps,))
         assert np.array_equal(values_of(got, "float32"), np.broadcast_to(np.float32(beta), rows.shape))
-    _, got = run(row, "float32", rows, offset=0, weights=[gamma, beta], parameters=(0.0,))
+    _, got = run(row, "float32", rows[2:], offset=0, weights=[gamma, beta], parameters=(0.0,))
     assert np.isnan(values_of(got, "float32")).all()
 
 
@@ -173,6 +176,24 @@ def test_rows_far_from_zero_keep_the_digits_that_they_have(name: str) -> None:
     assert np.allclose(out[1], wanted[1], atol=0.1)
     assert (out[2] == 0).all()
     assert np.isnan(out[3:5]).all()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
+def test_layer_norms_of_huge_elements_are_nothing_but_beta(name: str, dtype: str) -> None:
+    """Their squares overflow, and no sum of elements or of differences does, up to half of FP32's largest number."""
+    row, width = named(FITTED[-1], name)
+    if dtype == "bfloat16":
+        width = width // 8 * 8 if row.alignment[0] == "rows" else width
+    signs, one_huge = RNG.choice([-1.0, 1.0], width), RNG.normal(0, 1, width)
+    one_huge[width // 3] = 1.6e38
+    halves = np.where(np.arange(width) < width // 2, -1.0, 1.0)
+    rows = np.stack([*(size * signs for size in (1e28, 1e30, 5e37, 1.6e38)), 1e34 * halves, 1.6e38 * halves, one_huge])
+    gamma, beta = RNG.normal(1, 1, width), RNG.normal(0, 1, width)
+    for eps in (0.0, 1e-3):
+        _, got = run(row, dtype, rows, offset=0, weights=[gamma, beta], parameters=(eps,))
+        stored = values_of(bits_of(beta, dtype), dtype)
+        assert np.array_equal(values_of(got, dtype), np.broadcast_to(stored, rows.shape))
 
 
 @pytest.mark.parametrize("norm", FITTED, ids=lambda norm: norm.op)
