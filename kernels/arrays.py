@@ -44,6 +44,7 @@ def buffer(array: Any, name: str) -> Buffer:
     if is_torch(array):
         if array.device.type != "cuda":
             raise LaunchError(f"{name} is a torch tensor on {array.device}; move it to a CUDA device")
+        _refuse_gradient(array, name)
         dtype = str(array.dtype).removeprefix("torch.")
         address = _whole(array.data_ptr(), dtype, name)
         return Buffer(address, tuple(array.shape), tuple(array.stride()), dtype, array.device.index, array)
@@ -60,6 +61,18 @@ def buffer(array: Any, name: str) -> Buffer:
         raise LaunchError(f"{name} has strides {bytewise} in bytes, not whole {dtype} elements")
     strides = _contiguous(shape) if bytewise is None else tuple(stride // element for stride in bytewise)
     return Buffer(address, shape, strides, dtype, _device_of(address, array), array)
+
+
+def _refuse_gradient(tensor: Any, name: str) -> None:
+    """Raise where torch would record what is done with a tensor: a kernel of ours would be missing from it."""
+    if tensor.requires_grad:
+        import torch
+
+        if torch.is_grad_enabled():
+            raise LaunchError(
+                f"{name} requires a gradient, and none flows through this call; make it under torch.no_grad(), or pass "
+                f"{name}.detach()"
+            )
 
 
 def _whole(address: int, dtype: str, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The public Python functions."""
+"""The public Python functions. They are forward only: a torch tensor that a gradient is asked of is refused."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def rmsnorm(x: Any, gamma: Any = None, eps: float = 1e-6, out: Any = None, strea
     ----------
     x : torch CUDA tensor (float16, bfloat16, float32) or CuPy array (float16, float32) whose last axis is contiguous.
     gamma : vector of an element for each of a row, of x's dtype; it must not overlap `out`. None multiplies by nothing.
-    eps : a finite number of at least 0. A graph holds the one that it was captured with.
+    eps : a finite number of at least 0. A graph holds the one that it was captured with, and gamma's address: keep
+        gamma for as long as the graph is replayed.
     out : array to write, of the same shape and dtype; it may be `x`. A new one when omitted.
     stream : torch or CuPy stream or its pointer; the array library's own current stream when omitted.
 
@@ -151,7 +152,7 @@ def layernorm(
     """(x - mean x) / sqrt(mean (x - mean x)^2 + eps) along the last axis, times gamma, plus beta, as `rmsnorm`.
 
     `beta` needs a `gamma`. A constant row is 0 before beta, and with `eps` 0 NaN; so is one with a NaN or an infinity.
-    Sums of elements beyond 1e28 overflow.
+    Where squared differences overflow, at 1e19 or so, a row is 0 before beta, as long as elements lie within 1.7e38.
     """
     if beta is not None and gamma is None:
         raise LaunchError("beta is given without gamma, and no kernel adds it alone; pass gamma, too, of ones")
@@ -207,6 +208,9 @@ def prepare(op: str, x: Any, *, recipe: str | None = None, scratch: bool = False
     """Compile, decide and load for arrays like `x`, so that a graph capture that follows needs none of it.
 
     `scratch` reserves a copy of x for an `out` that overlaps it in part. The answer holds the selection and the search.
+
+    An op with weights has a name of its own: `rmsnorm_gamma`, `layernorm_gamma`, `layernorm_gamma_beta`. What is
+    prepared serves all weights and every eps.
 
     A recipe that splits rows takes a workspace for each capture. Every call keeps 16 ready for the captures to come; a
     capture that finds none records the original. Two graphs made from one capture must not run at the same time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,7 @@ def tensor(**changes: Any) -> Any:
         "shape": (3, 4),
         "stride": lambda: (4, 1),
         "data_ptr": lambda: 8192,
+        "requires_grad": False,
     }
     kind = type("Tensor", (SimpleNamespace,), {"__module__": "torch"})
     return kind(**{**facts, **changes})
@@ -99,6 +101,17 @@ def test_a_tensor_that_is_not_on_a_gpu_is_refused_with_its_device() -> None:
     host = type("Device", (SimpleNamespace,), {"__str__": lambda self: "cpu"})(type="cpu", index=None)
     with pytest.raises(LaunchError, match="x is a torch tensor on cpu; move it to a CUDA device"):
         buffer(tensor(device=host), "x")
+
+
+def test_no_gradient_is_lost_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(is_grad_enabled=lambda: True))
+    with pytest.raises(
+        LaunchError, match=r"gamma requires a gradient, .*torch\.no_grad\(\), or pass gamma\.detach\(\)"
+    ):
+        buffer(tensor(requires_grad=True), "gamma")
+    assert buffer(tensor(), "gamma").address == 8192
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(is_grad_enabled=lambda: False))
+    assert buffer(tensor(requires_grad=True), "gamma").address == 8192
 
 
 def test_streams_of_every_kind_have_a_pointer() -> None:
