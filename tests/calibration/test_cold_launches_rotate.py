@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections import deque
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +17,6 @@ from calibration import measure as measuring
 from calibration.buffers import Buffers, buffers
 from calibration.errors import CalibrationError
 from calibration.gpu import MAX_LAUNCHES, REPLAY_US, Graph, Node, Session
-from calibration.inputs import GUARD_BYTES, Guarded
 from calibration.peers import rotating
 from calibration.plan import Planned
 from calibration.rotation import COLD_FOOTPRINT_BYTES, ROTATED_L2, pairs_needed, whole_turns
@@ -29,6 +26,7 @@ from calibration.verify import verify
 from kernels.guard import Span, Verdict
 from kernels.recipes import recipe
 from kernels.reference import answer
+from tests.calibration.hosted import bench, floats_at
 from tests.calibration.swept import Gpu, calibrated
 from tests.made import H200
 
@@ -85,28 +83,6 @@ def test_every_graph_holds_whole_turns_and_is_long_enough_where_it_may_be(launch
 # Launches on the host: a kernel that sums rows where the pointers say, so that buffers, checks and capture are real.
 
 
-@frozen(eq=False)
-class OnHost(Guarded):
-    """A tensor in host memory, 256-byte aligned as the device's allocations are."""
-
-    @property
-    def address(self) -> int:
-        return int(self.raw.ctypes.data) + GUARD_BYTES
-
-
-def on_host(dtype: str, rows: int, width: int) -> OnHost:
-    count = rows * width * 4 + 2 * GUARD_BYTES
-    whole = np.empty(count + 256, np.uint8)
-    begin = -whole.ctypes.data % 256
-    tensor = OnHost(whole[begin : begin + count], dtype, rows, width)
-    tensor.poison()
-    return tensor
-
-
-def values_at(address: int, count: int) -> np.ndarray[Any, Any]:
-    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), (count,))
-
-
 @define
 class HostKernel:
     """Stands in for `Prepared`: sums rows on the host; `harm` may spoil what it wrote. Launches are listed."""
@@ -127,7 +103,7 @@ class HostKernel:
         """Its CTAs talk to nobody."""
 
     def run(self, x: Span, y: Span, stream: int) -> Verdict:
-        source, target = (values_at(s.address, s.rows * s.width).reshape(s.rows, s.width) for s in (x, y))
+        source, target = (floats_at(s.address, s.rows * s.width).reshape(s.rows, s.width) for s in (x, y))
         target[...] = np.cumsum(source, axis=1, dtype=np.float32)
         self.launched.append((x.address, y.address))
         if self.harm is not None:
@@ -137,24 +113,7 @@ class HostKernel:
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A bench whose device is the host: NumPy in CuPy's place."""
-
-    def uniform(dtype: str, rows: int, width: int, seed: int) -> OnHost:
-        made = on_host(dtype, rows, width)
-        made.body.view(np.float32)[...] = np.random.default_rng(seed).uniform(-1, 1, rows * width)
-        return made
-
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr("calibration.buffers.uniform", uniform)
-    monkeypatch.setattr("calibration.buffers.guarded", on_host)
-    session = SimpleNamespace(cupy=np, pointer=0, synchronize=lambda: None, capture=captured)
-    return Bench(cast(Any, session), {}, {}, cast(Any, None), 132, lambda: False, l2_bytes=2**17)
-
-
-def captured(enqueue: Callable[[], None], launches: int) -> Graph:
-    for _ in range(launches):
-        enqueue()
-    return Graph(launches, lambda: None, None)
+    return bench(monkeypatch)
 
 
 def used_by(bench: Bench, regime: str = "cold") -> Buffers:
@@ -189,7 +148,7 @@ def spoil(offset: int, of: str) -> Callable[[int, Span, Span], None]:
     def harm(launch: int, x: Span, y: Span) -> None:
         if launch == 3:
             span = x if of == "x" else y
-            values_at(span.address + 4 * offset, 1)[0] = 1e6
+            floats_at(span.address + 4 * offset, 1)[0] = 1e6
 
     return harm
 
@@ -205,7 +164,7 @@ def test_another_order_of_sums_in_a_later_pair_is_no_fault(host: Bench) -> None:
 
     def nudge(launch: int, x: Span, y: Span) -> None:
         if launch == 2:
-            value = values_at(y.address + 4 * 4000, 1)
+            value = floats_at(y.address + 4 * 4000, 1)
             value[0] = np.nextafter(value[0], np.float32(9))
 
     assert judged(host, used_by(host), HostKernel(ORIGINAL, nudge))["right"]

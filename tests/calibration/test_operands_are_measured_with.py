@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
-from attrs import frozen
 
 import calibration.measure as measuring
 from calibration.buffers import Buffers, buffers, tensors
-from calibration.inputs import GUARD_BYTES, Guarded
 from calibration.plan import Planned
 from calibration.rounds import Bench
 from features.usual import PARAMETERS
@@ -21,45 +17,19 @@ from features.workload import workload
 from kernels.guard import Span, Verdict
 from kernels.operands import Operands
 from kernels.recipes import recipe
+from tests.calibration.hosted import bench, floats_at
 
 PLANNED = Planned("layernorm_gamma_beta", "float32", 3, 4096, {"set": "training"})
 ORIGINAL = recipe("layernorm_gamma_beta.original")
 
 
-@frozen(eq=False)
-class OnHost(Guarded):
-    """A tensor in host memory."""
-
-    @property
-    def address(self) -> int:
-        return int(self.raw.ctypes.data) + GUARD_BYTES
-
-
-def on_host(dtype: str, rows: int, width: int) -> OnHost:
-    tensor = OnHost(np.empty(rows * width * 4 + 2 * GUARD_BYTES, np.uint8), dtype, rows, width)
-    tensor.poison()
-    return tensor
-
-
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A bench whose device is the host: NumPy in CuPy's place."""
-
-    def uniform(dtype: str, rows: int, width: int, seed: int) -> OnHost:
-        made = on_host(dtype, rows, width)
-        made.body.view(np.float32)[...] = np.random.default_rng(seed).uniform(-1, 1, rows * width)
-        return made
-
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr("calibration.buffers.uniform", uniform)
-    monkeypatch.setattr("calibration.buffers.guarded", on_host)
-    session = SimpleNamespace(cupy=np, pointer=0, synchronize=lambda: None)
-    return Bench(cast(Any, session), {}, {}, cast(Any, None), 132, lambda: False, l2_bytes=2**17)
+    return bench(monkeypatch)
 
 
 def values_at(span: Span) -> Any:
-    pointer = ctypes.cast(span.address, ctypes.POINTER(ctypes.c_float))
-    return np.ctypeslib.as_array(pointer, (span.rows * span.width,)).reshape(span.rows, span.width)
+    return floats_at(span.address, span.rows * span.width).reshape(span.rows, span.width)
 
 
 class Layer:
