@@ -14,6 +14,7 @@ from features.proof import Proved, prove
 from features.workload import Workload
 from kernels.dtypes import STORAGE, storage
 from kernels.launch import launch_shape
+from kernels.norm_references import ALGEBRAS as REFERENCES
 from kernels.norms import NORMS, RMSNORM, SOFTMAX, Norm
 from kernels.recipe import ORIGINAL, Recipe
 from kernels.recipes import recipe, recipes_of
@@ -176,6 +177,25 @@ def test_rows_far_from_zero_keep_the_digits_that_they_have(name: str) -> None:
     assert np.allclose(out[1], wanted[1], atol=0.1)
     assert (out[2] == 0).all()
     assert np.isnan(out[3:5]).all()
+
+
+@pytest.mark.parametrize("name", [ORIGINAL, "held1024x32", "cover1024x32", "streamed256", "streamed1024"])
+@pytest.mark.parametrize("norm", FITTED, ids=lambda norm: norm.op)
+def test_no_element_of_a_wide_row_is_lost(norm: Norm, name: str) -> None:
+    """The bound alone would let a lost pack pass. Sums of ones are exact, so that one changes the rest by 3e-5; and in
+    some rows one element makes up nearly all of the state.
+    """
+    row = recipe(f"{norm.op}.{name}")
+    width = 32_000 if name.startswith(("held", "cover")) else 2**17 + 5
+    places = [0, 7, width // 2, width - 1]
+    rows = np.zeros((1 + len(places), width))
+    rows[range(1, len(rows)), places] = 20.0
+    rows[0] = 1 if norm.algebra == "softmax" else RNG.choice([-1.0, 1.0], width)
+    weights = [np.ones(width), np.zeros(width)][: row.weights]
+    given, got = run(row, "float32", rows, offset=0, weights=weights, parameters=(1e-12,) * len(row.parameters))
+    wanted, _ = REFERENCES[norm.algebra](np, values_of(given, "float32"), *weights, *(1e-12 for _ in row.parameters))
+    assert np.allclose(values_of(got, "float32")[0], wanted[0], rtol=1e-5, atol=0)
+    assert np.allclose(values_of(got, "float32"), wanted, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
