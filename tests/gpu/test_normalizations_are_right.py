@@ -13,6 +13,7 @@ from attrs import evolve
 from kernels.dtypes import storage
 from kernels.errors import LaunchError
 from kernels.guard import Verdict
+from kernels.norm_references import ALGEBRAS
 from kernels.norms import NORMS
 from kernels.recipe import Recipe
 from kernels.recipes import original_of, recipes_of
@@ -86,6 +87,27 @@ def test_every_eps_is_taken(kernels: Kernels, sm_count: int, figures: Figures, f
             for eps in epses(form):
                 given = given_for(original, dtype, width, seed=seed, eps=eps)
                 assert check_every_recipe(kernels, sm_count, figures, form, holding(dtype, values), given)
+
+
+@ANY_FORM
+def test_no_element_of_a_wide_row_is_lost(kernels: Kernels, sm_count: int, form: str) -> None:
+    """The bound alone would let a lost pack pass. Sums of ones are exact, so that one changes the rest by 1.5e-5 and
+    more; and in some rows one element makes up nearly all of the state.
+    """
+    norm = NORMS[form]
+    for width in (4096, 32_768, 2**17 + 5, 2**18):
+        places = [0, 7, width // 2, width - 1]
+        values = np.zeros((1 + len(places), width))
+        values[range(1, len(values)), places] = 20.0
+        values[0] = 1 if norm.algebra == "softmax" else np.random.default_rng(width).choice([-1.0, 1.0], width)
+        x = holding("float32", values)
+        weights = tuple(holding("float32", np.full((1, width), 1.0 - place)) for place in range(norm.weights))
+        given = Given(weights, (1e-12,) * len(norm.parameters), tuple(weight.raw.copy() for weight in weights))
+        wanted, _ = ALGEBRAS[norm.algebra](cupy, x.values().astype(cupy.float64), *given.values)
+        for row in legal(form, x):
+            got = launched(kernels, sm_count, row, x, given).values()
+            share = cupy.abs(got / wanted - 1)
+            assert (float(share[0].max()) < 1e-5, float(share.max()) < 1e-4) == (True, True), f"{row.id} {width}"
 
 
 @ANY_RECIPE
