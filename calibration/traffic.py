@@ -1,8 +1,8 @@
-"""What a program moves at least: every input element read once, every output element written once."""
+"""What a program moves at least: every element of input and weights read once, every output element written once."""
 
 from __future__ import annotations
 
-from features.program import Program
+from features.program import Program, weights_of
 from kernels.dtypes import storage
 
 
@@ -13,5 +13,6 @@ def output_elements(program: Program, rows: int, width: int) -> int:
 
 
 def footprint_bytes(program: Program, rows: int, width: int) -> int:
-    """Return the bytes of one input and one output, which is also the least traffic of a launch."""
-    return storage(program.dtype).bytes * (rows * width + output_elements(program, rows, width))
+    """Return the bytes of one input, its weights and one output, which is also the least traffic of a launch."""
+    elements = (rows + len(weights_of(program))) * width + output_elements(program, rows, width)
+    return storage(program.dtype).bytes * elements

@@ -12,6 +12,7 @@ import calibration.measure as measuring
 from calibration.buffers import Buffers, buffers, tensors
 from calibration.plan import Planned
 from calibration.rounds import Bench
+from calibration.traffic import footprint_bytes
 from features.usual import PARAMETERS
 from features.workload import workload
 from kernels.guard import Span, Verdict
@@ -69,6 +70,12 @@ def test_each_pair_has_weights_of_its_own_with_the_same_values(host: Bench) -> N
             assert np.array_equal(mine.body, first.body)
     gamma, beta = used.given[0].weights
     assert not np.array_equal(gamma.body, beta.body)
+
+
+def test_weights_are_part_of_what_a_launch_moves(host: Bench) -> None:
+    used = buffers(PLANNED, "cold", host.l2_bytes, seed=3)
+    moved = footprint_bytes(PLANNED.program, PLANNED.rows, PLANNED.width)
+    assert moved == sum(tensor.body.nbytes for tensor in tensors(used.calls[0])) == (2 * 3 + 2) * 4096 * 4
 
 
 def test_a_program_without_operands_is_given_none(host: Bench) -> None:
