@@ -14,7 +14,7 @@ from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.launch import rows_per_program
-from kernels.norms import NORMS, algebra_of, holds, loads, original_lanes
+from kernels.norms import NORMS, ROWS_ALIGNED, algebra_of, holds, loads, original_lanes
 from kernels.recipe import ORIGINAL, Recipe
 
 _FORMULAS = {
@@ -76,4 +76,23 @@ def _facts(work: Workload | Workloads, recipe: Recipe) -> Mapping[str, Any]:
     }
 
 
-NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {"row_normalization": row_normalization}
+def lanes_are_filled(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Half of what the lanes of a row hold would not do: as many lanes hold it in fewer packs, or fewer lanes do."""
+    held = recipe.lanes * recipe.items * recipe.phases
+    slack = 0 if recipe.alignment == ROWS_ALIGNED else recipe.items - 1
+    return Claim(
+        (
+            (
+                "width_too_small",
+                (recipe.lanes == 1) | (2 * (work.width + slack) > held),
+                lambda: f"width {work.width} is at most half of the {held} elements that {recipe.lanes} lanes hold",
+            ),
+        ),
+        dict,
+    )
+
+
+NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
+    "row_normalization": row_normalization,
+    "lanes_are_filled": lanes_are_filled,
+}

@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
+from kernels.dtypes import STORAGE
 from kernels.recipe import Recipe
 
 Number = Any  # an int, or a NumPy array of them
@@ -71,36 +72,46 @@ class Algebra:
     Attributes
     ----------
     state, state_bytes : what a step leaves for the next one where a row is read in steps.
-    reductions : over the lanes of a row, one after the other, where they hold it.
+    held_words : words that the lanes of a row combine where they hold it.
     in_pack, a_pack, a_merge, at_last : roundings of 2^-24 of the scale of `kernels.norm_references`: an element of a
         pack that a lane sums, a pack that joins its state, a merge of two states, and what a result takes besides.
+    a_lane : a merge of what two lanes of a warp hold.
     """
 
     state: str
     state_bytes: int
-    reductions: int
+    held_words: int
     in_pack: int
     a_pack: int
+    a_lane: int
     a_merge: int
     at_last: int
 
 
-# `rsqrtf` and `ex2` err by 2 ulp, four roundings each. Of a softmax, a state that joins another is multiplied by an
-# exponential, and a result is made of two of them, three products and a division. Of the others a result takes a square
-# or a difference, a division, eps, `rsqrtf`, a product and two weights. Differences from a mean are up to twice the
-# elements, and a merge of means takes a quotient, a product and a sum.
+# `rsqrtf`, `ex2` and a quotient by a reciprocal err by 2 ulp, four roundings each. Of a softmax, a state that joins
+# another is multiplied by an exponential, and a result is made of two of them, three products and a division. Of the
+# others a result takes a square or a difference, a quotient, eps, `rsqrtf`, a product and two weights. Differences from
+# a mean are up to twice the elements, and a merge of means takes a reciprocal, two products and a sum.
 ALGEBRAS = {
-    "softmax": Algebra("(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_merge=6, at_last=16),
-    "rms": Algebra("sum of squares", 4, 1, in_pack=1, a_pack=1, a_merge=1, at_last=10),
+    "softmax": Algebra(
+        "(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_lane=1, a_merge=6, at_last=16
+    ),
+    "rms": Algebra("sum of squares", 4, 1, in_pack=1, a_pack=1, a_lane=1, a_merge=1, at_last=13),
     "layer": Algebra(
-        "(count, mean, sum of squared differences from it)", 12, 2, in_pack=2, a_pack=3, a_merge=3, at_last=12
+        "(count, mean, sum of squared differences from it)",
+        *(12, 2),
+        in_pack=2,
+        a_pack=6,
+        a_lane=1,
+        a_merge=6,
+        at_last=15,
     ),
 }
 # Rows of at most this many elements are a warp's in the original, longer ones a CTA's: to be measured.
 LAST_WARP_WIDTH = 1024
 
 _ANYWHERE = ("any", "any")
-_ROWS_ALIGNED = ("rows", "rows")
+ROWS_ALIGNED = ("rows", "rows")
 
 
 @frozen
@@ -128,14 +139,20 @@ class Holding:
         return max(128, self.lanes)
 
     @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those of which a lane's elements are registers enough: of 64 beside 1024 threads, 32 of FP32 left too few."""
+        return tuple(s.name for s in STORAGE.values() if self.threads * self.phases * s.bytes <= 8192)
+
+    @property
     def proofs(self) -> tuple[str, ...]:
         """What it needs besides the expression."""
-        return ("row_in_lanes", "aligned_rows") if self.moves == "vectors" else ("row_in_cover",)
+        aligned = ("row_in_lanes", "aligned_rows") if self.moves == "vectors" else ("row_in_cover",)
+        return (*aligned, "lanes_are_filled")
 
     @property
     def alignment(self) -> tuple[str, str]:
         """What a launch demands of x and y."""
-        return _ROWS_ALIGNED if self.moves == "vectors" else _ANYWHERE
+        return ROWS_ALIGNED if self.moves == "vectors" else _ANYWHERE
 
     @property
     def constants(self) -> tuple[tuple[str, str], ...]:
@@ -143,9 +160,24 @@ class Holding:
         return (("LANES", str(self.lanes)), ("MOVES", self.moves))
 
 
-# Lanes and packs, from rows of a lane each to those of a whole CTA. Four packs a lane are 16 registers, 32 of FP32.
-_HELD = ((1, 2), (8, 1), (32, 1), (32, 2), (32, 4), (128, 2), (128, 4), (256, 4), (512, 4), (1024, 4))
-HOLDINGS = tuple(Holding(lanes, phases, moves) for moves in ("vectors", "cover") for lanes, phases in _HELD)
+# Lanes, and packs of eight elements a lane. Two packs are best of most rows, one where few rows wait for each other, four
+# of many wide ones, and three of rows of three times a power of two: 4096 x 12288, softmax in BF16: 512 lanes take 50.2 us
+# by three packs and 58.0 by four, 1024 take 65.1 by two (H200, 2026-12-01). Fewer lanes of more elements, such as 2 of 32
+# for rows of 64, were slower everywhere.
+_HELD = (
+    *((1, 2), (2, 2), (4, 2), (8, 1), (8, 2), (16, 2), (32, 1), (32, 2), (32, 3), (32, 4), (64, 1), (64, 2), (64, 3)),
+    *((64, 4), (128, 1), (128, 2), (128, 3), (128, 4), (256, 1), (256, 2), (256, 3), (256, 4), (512, 1), (512, 2)),
+    *((512, 3), (512, 4), (1024, 1), (1024, 2), (1024, 4)),
+)
+_COVERED = (
+    *((1, 2), (2, 2), (4, 2), (8, 2), (16, 2), (32, 2), (32, 4), (64, 2), (128, 1), (128, 2), (128, 4), (256, 2)),
+    *((256, 4), (512, 1), (512, 2), (512, 4), (1024, 2), (1024, 4)),
+)
+HOLDINGS = tuple(
+    Holding(lanes, phases, moves)
+    for moves, ways in (("vectors", _HELD), ("cover", _COVERED))
+    for lanes, phases in ways
+)
 
 # Threads a row and packs of eight elements a thread at a step, of rows that are read twice.
 STREAMS = ((256, 2), (512, 2), (1024, 2))
@@ -172,9 +204,9 @@ def loads(recipe: Recipe) -> int:
 
 
 def combined(recipe: Recipe) -> int:
-    """Return the values that the lanes of a row combine one after the other: reductions, or words of a state."""
+    """Return the words that the lanes of a row combine."""
     algebra = algebra_of(recipe)
-    return algebra.reductions if holds(recipe) else algebra.state_bytes // 4
+    return algebra.held_words if holds(recipe) else algebra.state_bytes // 4
 
 
 def _halvings(lanes: int) -> int:
@@ -201,10 +233,10 @@ def streamed_chain(recipe: Recipe, width: int) -> int:
 
 
 def held_chain(recipe: Recipe, width: int) -> int:
-    """Return 1 an element of a piece, 1 a piece of a lane, 1 a halving of a warp's lanes, a merge a halving of warps.
+    """Return 1 an element of a piece, 1 a piece of a lane, and what a halving of a warp's lanes and of warps takes.
 
     A piece has eight elements, or four of FP32, and there are twice as many of those.
     """
     algebra, shuffled = algebra_of(recipe), min(recipe.lanes, 32)
-    merges = algebra.a_merge * _halvings(recipe.lanes // shuffled)
-    return recipe.items + 2 * recipe.phases + _halvings(shuffled) + merges + algebra.at_last
+    merges = algebra.a_lane * _halvings(shuffled) + algebra.a_merge * _halvings(recipe.lanes // shuffled)
+    return algebra.in_pack * (recipe.items + 2 * recipe.phases) + merges + algebra.at_last

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from kernels import channels, norms, reductions
+from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
 from kernels.norms import NORMS, Norm
 from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
@@ -98,6 +99,7 @@ def _normalizing(
     *,
     rows_per_cta: int = 1,
     phases: int = 1,
+    dtypes: tuple[str, ...] = tuple(STORAGE),
     alignment: tuple[str, str] = ("any", "any"),
     constants: tuple[tuple[str, str], ...] = (),
 ) -> Recipe:
@@ -112,6 +114,7 @@ def _normalizing(
         proofs=("row_normalization", *proofs),
         numerics="bit_equal" if role == ORIGINAL else "reordered",
         phases=phases,
+        dtypes=dtypes,
         family=norms.FAMILY,
         alignment=alignment,
         constants=(*norm.constants, *constants),
@@ -130,6 +133,7 @@ def _holding(norm: Norm, way: norms.Holding) -> Recipe:
         way.proofs,
         rows_per_cta=way.threads // way.lanes,
         phases=way.phases,
+        dtypes=way.dtypes,
         alignment=way.alignment,
         constants=way.constants,
     )

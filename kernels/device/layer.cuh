@@ -20,22 +20,26 @@
 #include "rowio.cuh"
 
 struct Layer {
-  static constexpr bool commutes = false;
-
   struct State {
     float count, mean, squares;
   };
 
   static __device__ __forceinline__ State nothing(float first) { return State{0.0f, first, 0.0f}; }
 
-  // Adds b, whose mean lies `step` beyond a's. The products are in an order in which an empty state meets no inf x 0.
-  static __device__ __forceinline__ State merged(State a, float count, float step, float squares) {
-    const float all = a.count + count, share = all > 0.0f ? count / all : 0.0f;
-    return State{all, a.mean + step * share, a.squares + squares + step * (a.count * share) * step};
+  // 1 over a count, or 0 over none; of powers of two it is exact, of others off by an ulp.
+  static __device__ __forceinline__ float inverse(float count) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(count));
+    return count > 0.0f ? result : 0.0f;
   }
 
+  // Of two states whose means lie `step` apart. merge(a, b) is merge(b, a) to the bit: where counts are equal the mean
+  // lies halfway, else further by a product of two differences. An empty state meets no inf x 0.
   static __device__ __forceinline__ State merge(State a, State b) {
-    return merged(a, b.count, b.mean - a.mean, b.squares);
+    const float all = a.count + b.count, of_all = inverse(all), step = b.mean - a.mean;
+    const float further = (b.count - a.count) * (0.5f * of_all), weight = a.count * b.count * of_all;
+    return State{all, fmaf(step, further, fmaf(0.5f, a.mean, 0.5f * b.mean)),
+                 fmaf(step * weight, step, a.squares + b.squares)};
   }
 
   // Takes those of n values from `low` to before `high`, and leaves differences in their places.
@@ -46,17 +50,20 @@ struct Layer {
 #pragma unroll
     for (int i = 0; i < n; ++i) value[i] -= state.mean;
     if (!whole) fill(value, low, high, 0.0f);
-    float sum = 0.0f, squares = 0.0f;
+    float step = 0.0f, squares = 0.0f;
 #pragma unroll
-    for (int i = 0; i < n; ++i) sum += value[i] * (1.0f / n);
-    const float step = whole ? sum : sum / (count * (1.0f / n));
-    if (!whole) fill(value, low, high, step);
+    for (int i = 0; i < n; ++i) step = fmaf(value[i], 1.0f / n, step);
+    if (!whole) {
+      step *= n * inverse(count);
+      fill(value, low, high, step);
+    }
 #pragma unroll
     for (int i = 0; i < n; ++i) {
       const float apart = value[i] - step;
-      squares += apart * apart;
+      squares = fmaf(apart, apart, squares);
     }
-    state = merged(state, count, step, squares);
+    const float all = state.count + count, share = count * inverse(all);
+    state = State{all, fmaf(step, share, state.mean), fmaf(step * (state.count * share), step, state.squares + squares)};
   }
 
   template <int n>
@@ -66,11 +73,21 @@ struct Layer {
       if (i < low || i >= high) value[i] = outside;
   }
 
+  // A finite sum over a count, as rounded once: a correction makes it so, in three instructions where `/` takes many.
+  static __device__ __forceinline__ float mean_of(float sum, float count) {
+    const float of_all = inverse(count), about = sum * of_all;
+    return fmaf(fmaf(-about, count, sum), of_all, about);
+  }
+
+  static __device__ __forceinline__ float scale_of(float squares, float count, float eps) {
+    return rsqrtf(__fdividef(squares, count) + eps);
+  }
+
   // What an element of a row becomes, of which this is the state.
   struct Result {
     float mean, scale;
     __device__ __forceinline__ Result(State state, float count, float eps)
-        : mean(state.mean), scale(rsqrtf(state.squares / count + eps)) {}
+        : mean(state.mean), scale(scale_of(state.squares, count, eps)) {}
     __device__ __forceinline__ float operator()(float x) const { return (x - mean) * scale; }
   };
 
@@ -78,44 +95,42 @@ struct Layer {
     float sum, squares;
   };
 
-  // Turns a row that lanes hold into its results.
+  // Turns a row that lanes hold into its results. Elements that are not the row's are 0.
   template <int pieces, int n, typename Row>
   static __device__ __forceinline__ void normalize(float (&value)[pieces][n], const Row &row, float count, float eps) {
-    constexpr int room = Row::lanes * pieces * n;
-    static_assert((room & (room - 1)) == 0, "a share of an element is exact");
-    constexpr float share = 1.0f / room;
+    constexpr float share = 1.0f / Row::room;
     float sum = 0.0f;
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       float part = 0.0f;
 #pragma unroll
-      for (int i = 0; i < n; ++i) part += value[p][i] * share;
+      for (int i = 0; i < n; ++i) part = fmaf(value[p][i], share, part);
       sum += part;
     }
     const auto added = [](float a, float b) { return a + b; };
-    const float near = row.template over_warps<0>(row.in_warp(sum, added), added) / (count * share);
+    const float near = __fdividef(row.template over_warps<0>(row.in_warp(sum, added), added), count * share);
     Apart apart{0.0f, 0.0f};
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       Apart part{0.0f, 0.0f};
 #pragma unroll
       for (int i = 0; i < n; ++i) {
-        const float difference = value[p][i] = row.has(p, i) ? value[p][i] - near : 0.0f;
-        part.sum += difference;
-        part.squares += difference * difference;
+        value[p][i] = row.only(p, i, value[p][i] - near);
+        part.sum += value[p][i];
+        part.squares = fmaf(value[p][i], value[p][i], part.squares);
       }
-      apart = both(apart, part);
+      apart = both(apart, row.only(p, part));
     }
     const auto joined = [](Apart a, Apart b) { return both(a, b); };
     apart = row.template over_warps<1>(row.in_warp(apart, joined), joined);
     // Squares overflow long before sums of differences do, and then results are 0 whatever the mean is off by.
-    const float off = apart.squares <= 3.402823466e38f ? apart.sum / count : 0.0f;
-    const float variance = apart.squares / count - off * off;
-    const Result result(State{1.0f, off, variance < 0.0f ? 0.0f : variance}, 1.0f, eps);
+    const float off = apart.squares <= 3.402823466e38f ? mean_of(apart.sum, count) : 0.0f;
+    const float squares = fmaf(-off * off, count, apart.squares);
+    const float scale = scale_of(squares < 0.0f ? 0.0f : squares, count, eps);
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
 #pragma unroll
-      for (int i = 0; i < n; ++i) value[p][i] = result(value[p][i]);
+      for (int i = 0; i < n; ++i) value[p][i] = (value[p][i] - off) * scale;
     }
   }
 

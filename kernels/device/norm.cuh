@@ -40,13 +40,27 @@ struct Given {
   float eps;
 };
 
-// Applies n elements of weight w to as many results.
-template <int n>
-__device__ __forceinline__ void weigh(int w, float (&result)[n], const rowio::Pack<ROWSMITH_STORAGE, n> &weight) {
+// Widens a pack. Of BF16 a word is its first element shifted up, and its second one with the other masked out.
+template <typename Storage, int n>
+__device__ __forceinline__ void widen(const rowio::Pack<Storage, n> &pack, float (&value)[n]) {
+  pack.widen_to(value);
+}
+template <int n> __device__ __forceinline__ void widen(const rowio::Pack<__nv_bfloat16, n> &pack, float (&value)[n]) {
+  unsigned int word[n / 2];
+  memcpy(word, pack.element, sizeof word);
 #pragma unroll
-  for (int i = 0; i < n; ++i) {
-    const float of = rowio::widen(weight.element[i]);
-    result[i] = w == 0 ? result[i] * of : result[i] + of;
+  for (int i = 0; i < n; ++i) value[i] = __uint_as_float(i % 2 ? word[i / 2] & 0xffff0000u : word[i / 2] << 16);
+}
+
+// Applies n elements of each weight to as many results: times the first, plus the second.
+template <int n>
+__device__ __forceinline__ void weigh(float (&result)[n], const rowio::Pack<ROWSMITH_STORAGE, n> (&pack)[room]) {
+  if constexpr (weights > 0) {
+    float of[room][n];
+#pragma unroll
+    for (int w = 0; w < weights; ++w) widen(pack[w], of[w]);
+#pragma unroll
+    for (int i = 0; i < n; ++i) result[i] = weights == 1 ? result[i] * of[0][i] : fmaf(result[i], of[0][i], of[room - 1][i]);
   }
 }
 
@@ -63,20 +77,11 @@ template <typename Value> __device__ __forceinline__ Value shuffled(const Value 
   return other;
 }
 
-// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, as the first lane's order
-// has it. `commutes` says that either order is the same. The whole warp calls it.
-template <int lanes, bool commutes = true, typename Value, typename Merge>
-__device__ __forceinline__ Value across(Value value, Merge merge) {
+// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, for either order is the same
+// to the bit. The whole warp calls it.
+template <int lanes, typename Value, typename Merge> __device__ __forceinline__ Value across(Value value, Merge merge) {
 #pragma unroll
-  for (int distance = lanes / 2; distance > 0; distance /= 2) {
-    const Value other = shuffled(value, distance);
-    if constexpr (commutes) {
-      value = merge(value, other);
-    } else {
-      const bool first = (threadIdx.x & distance) == 0;
-      value = merge(first ? value : other, first ? other : value);
-    }
-  }
+  for (int distance = lanes / 2; distance > 0; distance /= 2) value = merge(value, shuffled(value, distance));
   return value;
 }
 

@@ -25,11 +25,18 @@ constexpr Moves moves = Moves::ROWSMITH_MOVES;
 constexpr int piece = 16 / sizeof(Storage);
 constexpr int pieces = ROWSMITH_ITEMS * ROWSMITH_PHASES / piece;
 constexpr int group = lanes < 32 ? lanes : 32; // lanes of a row that shuffle
-// How many pieces of the weights are asked for before they are used: all of them, with the row, where they are 16
-// elements a lane at most; else one, or none where two weights meet rows of 16 warps and more. With one more piece
-// ptxas keeps up to 16 bytes a thread in local memory there, at 64 registers (sm_90, NVRTC 13.0.88).
-constexpr bool early = pieces * piece * rownorm::weights <= 16;
-constexpr int ahead = early ? pieces : threads < 512 || rownorm::weights == 1 ? 1 : 0;
+// Where the weights are while a row is on its way: in registers, asked for with it; on their way to the thread's own
+// places in shared memory, where registers would cost CTAs; or asked for afterwards, a piece ahead, where shared memory
+// would cost L1 what it holds of them. LayerNorm of 128 x 8192 by 256 lanes in BF16: 3.09, 2.75 and 3.16 us; of 4096 x
+// 4096 by 128 in FP32: 35.8, 40.5 and 35.3 (H200, 2026-12-01).
+enum class Weights { beside, staged, after };
+constexpr int weight_words = pieces * 4 * rownorm::weights; // a lane
+constexpr Weights weighing = weight_words <= 16 && lanes <= 128 ? Weights::beside
+                             : moves == Moves::vectors && weight_words <= 32 && weight_words * threads * 4 < 48 << 10
+                                 ? Weights::staged
+                                 : Weights::after;
+// Pieces asked for ahead: none where ptxas would keep some in local memory, at 64 registers (sm_90, NVRTC 13.0.88).
+constexpr int ahead = threads < 512 || (rownorm::weights == 1 && (threads < 1024 || pieces <= 4)) ? 1 : 0;
 static_assert(threads % lanes == 0 && pieces * piece == ROWSMITH_ITEMS * ROWSMITH_PHASES, "lanes hold whole pieces");
 
 // Elements before a row down to the boundary from which on it is taken.
@@ -55,13 +62,28 @@ __device__ __forceinline__ bool inside(int left, int skip, int i) {
   else return i < left && i >= skip;
 }
 
+constexpr int power_of_two(int least) { return least <= 1 ? 1 : 2 * power_of_two((least + 1) / 2); }
+
 // The lanes of a row, as an algebra sees them.
 struct Lanes {
   static constexpr int lanes = ::lanes, warps = lanes / group;
+  static constexpr int room = power_of_two(lanes * pieces * piece); // no fewer than a row's elements
   int left, skip;
 
   __device__ __forceinline__ bool has(int p, int i) const {
     return inside(left - p * lanes * piece, p > 0 ? 0 : skip, i);
+  }
+
+  // A value that is of element i of piece p, or of the whole piece: 0 where that is not the row's. Where nothing but
+  // vectors is moved a piece is all of it or nothing, and judged as one.
+  __device__ __forceinline__ float only(int p, int i, float value) const {
+    if constexpr (moves == Moves::vectors) return value;
+    else return has(p, i) ? value : 0.0f;
+  }
+
+  template <typename Value> __device__ __forceinline__ Value only(int p, Value value) const {
+    if constexpr (moves == Moves::vectors) return has(p, 0) ? value : Value{};
+    else return value;
   }
 
   // Combines what the lanes of a row in a warp have.
@@ -83,6 +105,11 @@ struct Lanes {
   }
 };
 
+__device__ __forceinline__ void copy_vector(void *to, const void *from) {
+  const unsigned int shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
+}
+
 // A lane's piece of each weight.
 struct Share {
   rowio::Pack<Storage, piece> pack[rownorm::room];
@@ -93,7 +120,7 @@ struct Share {
     for (int w = 0; w < rownorm::weights; ++w) {
       const Storage *source = given.weight[w] + at;
       if constexpr (moves == Moves::vectors) {
-        if (left > 0) pack[w].load_each(source);
+        predicated::load(pack[w].vector(0), source, left > 0);
       } else {
         const bool on_boundary = reinterpret_cast<unsigned long long>(source) % 16 == 0;
         if (at >= 0 && left >= piece && on_boundary) pack[w].load_each(source);
@@ -102,10 +129,7 @@ struct Share {
     }
   }
 
-  __device__ __forceinline__ void weigh(float (&value)[piece]) const {
-#pragma unroll
-    for (int w = 0; w < rownorm::weights; ++w) rownorm::weigh(w, value, pack[w]);
-  }
+  __device__ __forceinline__ void weigh(float (&value)[piece]) const { rownorm::weigh(value, pack); }
 };
 
 } // namespace
@@ -127,26 +151,48 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
     const int beyond = p * lanes * piece;
     share[p].ask(given, begin + beyond, first.left - beyond);
   };
+  __shared__ uint4 staged[weighing == Weights::staged ? pieces * rownorm::room : 1][threads];
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
     if constexpr (moves == Moves::vectors) moved[p].clear();
     moved[p].ask(next_place(first, p));
   }
+  if constexpr (weighing == Weights::beside) {
 #pragma unroll
-  for (int p = 0; p < (early ? pieces : 0); ++p) ask_weights(p);
+    for (int p = 0; p < pieces; ++p) ask_weights(p);
+  } else if constexpr (weighing == Weights::staged) {
+#pragma unroll
+    for (int p = 0; p < pieces; ++p) {
+      const int beyond = p * lanes * piece;
+#pragma unroll
+      for (int w = 0; w < rownorm::weights; ++w)
+        if (first.left > beyond)
+          copy_vector(&staged[p * rownorm::weights + w][threadIdx.x], given.weight[w] + begin + beyond);
+    }
+  }
   float value[pieces][piece];
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
     moved[p].settle();
-    moved[p].widen_to(value[p]);
+    rownorm::widen<Storage>(moved[p], value[p]);
   }
   rownorm::Algebra::normalize(value, Lanes{first.left, first.skip}, static_cast<float>(width), given.eps);
-  if constexpr (!early && ahead == 1) ask_weights(0);
+  if constexpr (weighing == Weights::after && ahead == 1) ask_weights(0);
+  if constexpr (weighing == Weights::staged) {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
-    if (!early && p + ahead < pieces) ask_weights(p + ahead);
+    if (weighing == Weights::after && p + ahead < pieces) ask_weights(p + ahead);
+    if constexpr (weighing == Weights::staged) {
+#pragma unroll
+      for (int w = 0; w < rownorm::weights; ++w)
+        share[p].pack[w].vector(0) = staged[p * rownorm::weights + w][threadIdx.x];
+    }
     share[p].weigh(value[p]);
     moved[p].narrow_from(value[p]);
-    moved[p].store(next_place(first, p));
+    const Place place = next_place(first, p);
+    if constexpr (moves == Moves::vectors) predicated::store(place.target, moved[p].vector(0), place.left > 0);
+    else moved[p].store(place);
   }
 }

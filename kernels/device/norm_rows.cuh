@@ -9,7 +9,7 @@ namespace {
 using rownorm::Algebra;
 
 template <int lanes> __device__ __forceinline__ Algebra::State all_of(Algebra::State state) {
-  return rownorm::across<lanes, Algebra::commutes>(
+  return rownorm::across<lanes>(
       state, [](Algebra::State a, Algebra::State b) { return Algebra::merge(a, b); });
 }
 
@@ -38,14 +38,14 @@ __device__ __forceinline__ void weigh(float (&value)[items], const rownorm::Give
                                       long long limit) {
   if constexpr (rownorm::weights > 0) {
     const bool inside = at >= 0 && at + items <= limit;
+    Pack pack[rownorm::room];
 #pragma unroll
     for (int w = 0; w < rownorm::weights; ++w) {
       const Storage *source = given.weight[w];
-      Pack pack;
-      if (inside && reinterpret_cast<unsigned long long>(source + at) % 16 == 0) pack.load_each(source + at);
-      else pack.load_masked(source, at, limit);
-      rownorm::weigh(w, value, pack);
+      if (inside && reinterpret_cast<unsigned long long>(source + at) % 16 == 0) pack[w].load_each(source + at);
+      else pack[w].load_masked(source, at, limit);
     }
+    rownorm::weigh(value, pack);
   }
 }
 

@@ -8,8 +8,6 @@
 #include "rowio.cuh"
 
 struct Rms {
-  static constexpr bool commutes = true; // merge(a, b) is merge(b, a) to the bit
-
   struct State {
     float squares;
   };
@@ -22,7 +20,7 @@ struct Rms {
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int, int) {
     float squares = 0.0f;
 #pragma unroll
-    for (int i = 0; i < n; ++i) squares += value[i] * value[i];
+    for (int i = 0; i < n; ++i) squares = fmaf(value[i], value[i], squares);
     state.squares += squares;
   }
 
@@ -30,7 +28,7 @@ struct Rms {
   struct Result {
     float scale;
     __device__ __forceinline__ Result(State state, float count, float eps)
-        : scale(rsqrtf(state.squares / count + eps)) {}
+        : scale(rsqrtf(__fdividef(state.squares, count) + eps)) {}
     __device__ __forceinline__ float operator()(float x) const { return x * scale; }
   };
 

@@ -8,8 +8,6 @@
 #include "rowio.cuh"
 
 struct Softmax {
-  static constexpr bool commutes = true; // merge(a, b) is merge(b, a) to the bit
-
   struct State {
     float most, sum;
   };

@@ -40,6 +40,7 @@ template <typename To, typename From> To bits_as(From from) {
   std::memcpy(&to, &from, sizeof to);
   return to;
 }
+inline float __fdividef(float value, float by) { return value * (1.0f / by); }
 inline float rsqrtf(float value) { return 1.0f / std::sqrt(value); }
 inline float __int_as_float(int bits) { return bits_as<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return bits_as<float>(bits); }
