@@ -25,6 +25,8 @@ from kernels.reference import chain, half_ulp, reference
 
 ROWS = (1, 2, 3, 17, 127, 131, 132, 133, 512, 4095, 65_537, 1_000_000)
 WIDTHS = (1, 2, 8, 31, 33, 64, 127, 128, 513, 1000, 1024, 3584, 4097, 8192, 50_257, 151_936, 1_048_576)
+# Rows that lanes hold fill more than half of what they hold, so normalizations meet widths between, too.
+FILLING = (24, 256, 512, 2048, 12_288, 24_576)
 DTYPES = tuple(STORAGE)
 # Those along the last axis: what reads along channels has tests of its own.
 ROW_OPS = tuple(op for op in OPS if axis_of(program_of(op, DTYPES[0])) == LAST)
@@ -41,6 +43,11 @@ BLOCK_ELEMENTS, BLOCK_BYTES_EACH = 2**25, 128
 # Guard bytes, workspaces and what allocators round up to.
 SPARE_BYTES = 2**30
 _COLUMNS = 16
+
+
+def widths(form: str) -> tuple[int, ...]:
+    """Return the widths that programs of a form are met at."""
+    return tuple(sorted((*WIDTHS, *FILLING))) if form in NORMS else WIDTHS
 
 
 @frozen

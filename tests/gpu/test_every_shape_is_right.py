@@ -33,7 +33,6 @@ from tests.gpu.grid import (
     GROUPS,
     ROWS,
     WAYS,
-    WIDTHS,
     Way,
     batches,
     blocks,
@@ -43,6 +42,7 @@ from tests.gpu.grid import (
     tensor_bytes,
     truth,
     ways,
+    widths,
     working_bytes,
 )
 from tests.gpu.tensors import (
@@ -108,7 +108,7 @@ def test_every_proved_recipe_is_right(
     kernels: Kernels, sm_count: int, session: Session, say: Say, group: str, dtype: str, rows: int
 ) -> None:
     forms = [form_of(program_of(op, dtype)) for op in GROUPS[group]]
-    for width in WIDTHS:
+    for width in widths(forms[0]):
         shape = f"{group} {dtype} {rows} x {width}"
         free, needed = _free_bytes(), needed_bytes(forms, dtype, rows, width)
         if needed > free:

@@ -12,7 +12,7 @@ import pytest
 from features.program import program_of
 from features.proof import Proved, prove
 from features.workload import Workload
-from kernels.dtypes import STORAGE, storage
+from kernels.dtypes import storage
 from kernels.launch import launch_shape
 from kernels.norm_references import ALGEBRAS as REFERENCES
 from kernels.norms import NORMS, RMSNORM, SOFTMAX, Norm
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:(invalid value|overflow|divide by zero) encountered:RuntimeWarning"),
 ]
 WIDTHS = (
-    *(1, 3, 7, 8, 9, 17, 33, 57, 64, 100, 128, 129, 249, 256, 300, 505, 512, 777, 1000, 1017, 1024, 1025),
+    *(1, 3, 7, 8, 9, 17, 24, 28, 32, 33, 40, 57, 64, 100, 128, 129, 249, 256, 300, 505, 512, 777, 1000, 1017, 1024, 1025),
     *(2041, 2048, 2049, 4000, 4089, 4096, 5001, 8185, 8192, 9001, 16377, 16384, 20001, 32761, 32768),
 )
 # (gap between rows, offset of the first element), in elements; None ends the tensor at a fence.
@@ -35,8 +35,7 @@ MOST_THREADS = 3072  # of a launch: each is a fiber
 RNG = np.random.default_rng(29)
 # Every way of each algebra with its most weights; of the forms between, ways of each template and number of warps. A
 # way meets two dtypes where there are most operands, else one; they take turns, so each form meets every dtype.
-FEW = (ORIGINAL, "held8x8", "held128x16", "cover32x8", "cover256x32", "streamed256")
-DTYPES = tuple(STORAGE)
+FEW = (ORIGINAL, "held8x8", "held128x16", "cover32x16", "cover256x32", "streamed256")
 
 
 def cases() -> Iterator[tuple[Recipe, str]]:
@@ -44,9 +43,9 @@ def cases() -> Iterator[tuple[Recipe, str]]:
         ways = recipes_of(norm.form)
         for turn, row in enumerate(ways):
             if norm.fitted or row.id.removeprefix(f"{norm.op}.") in FEW:
-                yield row, DTYPES[turn % 3]
+                yield row, row.dtypes[turn % len(row.dtypes)]
             if norm.weights == 2:
-                yield row, DTYPES[(turn + 1) % 3]
+                yield row, row.dtypes[(turn + 1) % len(row.dtypes)]
 
 
 def is_legal(row: Recipe, dtype: str, rows: int, width: int, gap: int, offset: int | None) -> bool:
@@ -97,14 +96,14 @@ def geometries(row: Recipe, dtype: str) -> Iterator[tuple[int, int, int, int | N
         yield from sorted({taken[len(taken) * part // 4 - (part > 0)] for part in (0, 2, 4)} if taken else ())
 
 
-WIDE = ("held32x16", "held128x16", "cover32x8", "cover128x16", "streamed256")
+WIDE = ("held32x16", "held128x16", "cover32x16", "cover128x16", "streamed256")
 FITTED = [norm for norm in NORMS.values() if norm.fitted]
 
 
 def named(norm: Norm, name: str) -> tuple[Recipe, int]:
     """Return a recipe and a width that it takes."""
     row = recipe(f"{norm.op}.{name}")
-    return row, {"held32x16": 504, "held128x16": 1024, "cover32x8": 201, "cover128x16": 1017}.get(name, 2065)
+    return row, {"held32x16": 504, "held128x16": 1024, "cover32x16": 457, "cover128x16": 1017}.get(name, 2065)
 
 
 @pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
@@ -164,7 +163,7 @@ def test_a_constant_row_is_nothing_but_beta(name: str) -> None:
 
 @pytest.mark.parametrize("name", [ORIGINAL, *WIDE])
 def test_rows_far_from_zero_keep_the_digits_that_they_have(name: str) -> None:
-    """LayerNorm of 10,000 and a normal deviate is within a thousandth of itself, not of its mean; NaN stay in a row."""
+    """LayerNorm of 10,000 and a normal deviate is within two units of its mean's last place; NaN stay in a row."""
     row, width = named(FITTED[-1], name)
     rows = RNG.normal(0, 1, (6, width)) + 10_000
     rows[1] += 990_000
@@ -173,7 +172,7 @@ def test_rows_far_from_zero_keep_the_digits_that_they_have(name: str) -> None:
     given, got = run(row, "float32", rows, offset=0, weights=weights, parameters=(0.0,))
     out, known = values_of(got, "float32"), values_of(given, "float32")
     wanted = (known - known.mean(-1, keepdims=True)) / known.std(-1, keepdims=True)
-    assert np.allclose(out[[0, 5]], wanted[[0, 5]], atol=1e-3)
+    assert np.allclose(out[[0, 5]], wanted[[0, 5]], atol=2 * 2**-10)
     assert np.allclose(out[1], wanted[1], atol=0.1)
     assert (out[2] == 0).all()
     assert np.isnan(out[3:5]).all()
