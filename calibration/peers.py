@@ -56,7 +56,7 @@ class TorchPeers:
 
     def _compiled_for(self, planned: Planned, arguments: Sequence[Any]) -> Callable[..., Any] | str:
         if planned.key not in self._compiled:
-            self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), arguments)
+            self._compiled[planned.key] = compile_static(TORCH[planned.form], len(self._compiled), arguments)
         return self._compiled[planned.key]
 
 
@@ -85,8 +85,11 @@ def _copy(target: Any, source: Any) -> None:
     target.copy_(source)
 
 
-def _compile(function: Callable[..., Any], number: int, arguments: Sequence[Any]) -> Callable[..., Any] | str:
-    """Compile for one static shape. Each gets a code object of its own: torch gives up after a few shapes of one."""
+def compile_static(function: Callable[..., Any], number: int, arguments: Sequence[Any]) -> Callable[..., Any] | str:
+    """Compile for one static shape, or tell why not. Each has its own code object: torch gives up after a few of one.
+
+    The function holds nothing but its arguments: no default, no closure.
+    """
     import torch
 
     name = f"{function.__name__}_{number}"
@@ -164,7 +167,7 @@ def _warm_here() -> None:
         source = torch.empty(shape, **like).uniform_()
         vectors = [torch.ones(shape[-1], **like) for _ in range(row.weights)]
         arguments = (source, *vectors, *(PARAMETERS[name] for name in row.parameters))
-        _compile(TORCH[form], number, arguments)
+        compile_static(TORCH[form], number, arguments)
         libraries.calls(form, (number,), arguments)
         del source, arguments
 
