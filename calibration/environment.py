@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from calibration.sources import catalogue_facts
+from features.usual_libraries import LIBRARIES
 from kernels.identity import digest_bytes
 from kernels.target import Target
 
 ENVIRONMENT_SCHEMA = "rowsmith.environment/1"
-_LIBRARIES = ("cupy-cuda13x", "cupy-cuda12x", "numpy", "scipy", "scikit-learn", "torch", "triton", "cuda-bindings")
+_LIBRARIES = (
+    *("cupy-cuda13x", "cupy-cuda12x", "numpy", "scipy", "scikit-learn", "torch", "triton", "cuda-bindings"),
+    *(name for library in LIBRARIES.values() for name in library.distributions),
+)
 
 
 def environment(target: Target, seed: int, device: int = 0) -> dict[str, Any]:

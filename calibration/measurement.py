@@ -14,7 +14,7 @@ from calibration.stats import DRIFT, Timing, drift, judge_samples, jumps, same, 
 RECIPE, PEER, FLOOR, POLICY, PLAIN = "recipe", "peer", "floor", "policy", "plain"
 KINDS = (RECIPE, PEER, FLOOR, POLICY, PLAIN)
 # The names of what is no recipe: the automatic pick is named as its kind is.
-EAGER, COMPILED, CUPY = "torch.eager", "torch.compile", "cupy"
+EAGER, COMPILED, CUPY, LIGER, QUACK = "torch.eager", "torch.compile", "cupy", "liger", "quack"
 # What is no peer: the same bytes read and written, and CUB's scan of all elements as one row.
 FLOORS = COPY, CUB_SCAN = "copy", "cub.device_scan"
 MEASURED, UNSTABLE, DRIFTED, WRONG, TIMED_OUT = "measured", "unstable", "drifted", "wrong", "timed_out"

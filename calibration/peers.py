@@ -1,4 +1,4 @@
-"""What a user would run instead: torch eager, torch.compile and CuPy, and a copy of the tensor, in the same rounds."""
+"""What a user would run instead: torch, libraries that are there, CuPy, and a copy, in the same rounds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from calibration.extents import shape_in_memory
 from calibration.gpu import Graph, Session
 from calibration.inputs import Guarded
 from calibration.peers_cupy import cupy_peers
+from calibration.peers_libraries import LibraryPeers, absent, library_peers
 from calibration.plan import Planned
 from calibration.records import COMPILED, COPY, EAGER
 from features.usual import PARAMETERS, TORCH
@@ -36,7 +37,8 @@ def available() -> str | None:
 class TorchPeers:
     """The peers of a session. What is compiled stays, so that both runs of a validation time the same code."""
 
-    def __init__(self) -> None:
+    def __init__(self, libraries: LibraryPeers) -> None:
+        self._libraries = libraries
         self._compiled: dict[tuple[str, str, *tuple[int, ...]], Callable[..., Any] | str] = {}
 
     def __call__(self, session: Session, planned: Planned, used: Buffers) -> Mapping[str, Callable[[int], Graph] | str]:
@@ -47,14 +49,14 @@ class TorchPeers:
         turns = cycle([(torch.empty_like(source), source) for source, *_ in calls])
         peers: dict[str, Callable[[int], Graph] | str] = {COPY: _capture(session, lambda: _copy(*next(turns)))}
         peers[EAGER] = _capture(session, rotating(_spread(TORCH[planned.form]), calls))
-        compiled = self._compiled_for(planned, calls[0])
-        taken = compiled if isinstance(compiled, str) else _capture(session, rotating(_spread(compiled), calls))
-        peers[COMPILED] = taken
+        further = self._libraries.calls(planned.form, planned.key, calls[0])
+        for name, run in {COMPILED: self._compiled_for(planned, calls[0]), **further}.items():
+            peers[name] = run if isinstance(run, str) else _capture(session, rotating(_spread(run), calls))
         return {**peers, **cupy_peers(session, planned, used)}
 
     def _compiled_for(self, planned: Planned, arguments: Sequence[Any]) -> Callable[..., Any] | str:
         if planned.key not in self._compiled:
-            self._compiled[planned.key] = _compile(TORCH[planned.form], len(self._compiled), arguments)
+            self._compiled[planned.key] = compile_static(TORCH[planned.form], len(self._compiled), arguments)
         return self._compiled[planned.key]
 
 
@@ -83,8 +85,11 @@ def _copy(target: Any, source: Any) -> None:
     target.copy_(source)
 
 
-def _compile(function: Callable[..., Any], number: int, arguments: Sequence[Any]) -> Callable[..., Any] | str:
-    """Compile for one static shape. Each gets a code object of its own: torch gives up after a few shapes of one."""
+def compile_static(function: Callable[..., Any], number: int, arguments: Sequence[Any]) -> Callable[..., Any] | str:
+    """Compile for one static shape, or tell why not. Each has its own code object: torch gives up after a few of one.
+
+    The function holds nothing but its arguments: no default, no closure.
+    """
     import torch
 
     name = f"{function.__name__}_{number}"
@@ -133,7 +138,7 @@ def tensor(x: Guarded) -> Any:
 
 
 def warm(planned: Iterable[Planned], processes: int) -> None:
-    """Compile every shape into torch's own cache, several at a time in processes, before any round starts."""
+    """Compile every shape into the caches of torch and the libraries, several at a time, before any round starts."""
     shares: list[list[list[Any]]] = [[] for _ in range(max(1, processes))]
     for number, point in enumerate(planned):
         shape = shape_in_memory(point.rows, point.width, point.inner)
@@ -156,12 +161,15 @@ def _warm_here() -> None:
     """Compile the shapes that standard input lists. A failure shows again, and is kept, when the sweep compiles it."""
     import torch
 
+    libraries = library_peers(absent())
     for number, (form, dtype, *shape) in enumerate(json.load(sys.stdin)):
         row, like = original_of(form), {"dtype": getattr(torch, dtype), "device": "cuda"}
         source = torch.empty(shape, **like).uniform_()
         vectors = [torch.ones(shape[-1], **like) for _ in range(row.weights)]
-        _compile(TORCH[form], number, (source, *vectors, *(PARAMETERS[name] for name in row.parameters)))
-        del source
+        arguments = (source, *vectors, *(PARAMETERS[name] for name in row.parameters))
+        compile_static(TORCH[form], number, arguments)
+        libraries.calls(form, (number,), arguments)
+        del source, arguments
 
 
 if __name__ == "__main__":

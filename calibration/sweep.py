@@ -22,6 +22,7 @@ from calibration.gpu import Session
 from calibration.journal import Journal
 from calibration.loading import EMPTY, load_all
 from calibration.packet import write
+from calibration.peers_libraries import absent, library_peers
 from calibration.plan import INVENTORY, Plan, draw_plan
 from calibration.progress import say
 from calibration.records import RUNS, TRAINING, VALIDATION, Geometry
@@ -160,9 +161,11 @@ def _board(document: Document) -> Any:
 def _peers(validation: Work) -> torch_peers.TorchPeers:
     if (missing := torch_peers.available()) is not None:
         raise CalibrationError(f"{missing}; install torch, or leave the peers out with --no-peers")
+    for name, reason in (left_out := absent()).items():
+        say(f"{name} does not join: {reason}")
     left = {p.key: p for run in RUNS[VALIDATION] for p, want in validation.left(run) if p.peers and want.peers}
     torch_peers.warm(left.values(), processes=min(16, os.cpu_count() or 1))
-    return torch_peers.TorchPeers()
+    return torch_peers.TorchPeers(library_peers(left_out))
 
 
 def _selections(
