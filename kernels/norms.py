@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
+from kernels.dtypes import STORAGE
 from kernels.recipe import Recipe
 
 Number = Any  # an int, or a NumPy array of them
@@ -99,6 +100,7 @@ ALGEBRAS = {
 # Rows of at most this many elements are a warp's in the original, longer ones a CTA's: to be measured.
 LAST_WARP_WIDTH = 1024
 
+LANES_HELD = "norm_held.cu"
 _ANYWHERE = ("any", "any")
 _ROWS_ALIGNED = ("rows", "rows")
 
@@ -151,6 +153,50 @@ HOLDINGS = tuple(Holding(lanes, phases, moves) for moves in ("vectors", "cover")
 STREAMS = ((256, 2), (512, 2), (1024, 2))
 
 
+@frozen
+class Clustering:
+    """A way whose rows the CTAs of a cluster share; `<op>.<name>` is its recipe, and `name` its role.
+
+    Attributes
+    ----------
+    ctas, threads : CTAs a cluster, threads of each.
+    phases : packs of eight elements a thread, in all where CTAs hold the row and at a step where they read it twice.
+    """
+
+    ctas: int
+    threads: int
+    phases: int
+    held: bool = True
+    dtypes: tuple[str, ...] = tuple(STORAGE)
+
+    @property
+    def name(self) -> str:
+        """CTAs, threads of each, and elements a thread where they are held."""
+        return f"cluster{self.ctas}x{self.threads}" + (f"x{8 * self.phases}" if self.held else "")
+
+    @property
+    def template(self) -> str:
+        """The file of its kernels."""
+        return CLUSTER_HELD if self.held else CLUSTER_STREAMED
+
+
+CLUSTER_HELD, CLUSTER_STREAMED = "norm_cluster.cu", "norm_cluster_streamed.cu"
+_HALVES = ("float16", "bfloat16")
+# From rows of 2k elements, of which each CTA has as little as it can, to rows of 2^20, of which 16 CTAs hold as much as
+# their registers do: 64 elements of 2 bytes a thread, or 32 of FP32. Only rows beyond are worth reading twice.
+CLUSTERINGS = (
+    Clustering(2, 512, 2),
+    Clustering(4, 256, 2),
+    Clustering(8, 256, 2),
+    Clustering(16, 256, 2),
+    Clustering(4, 1024, 4),
+    Clustering(16, 1024, 2),
+    Clustering(16, 1024, 4, dtypes=("float32",)),
+    Clustering(16, 1024, 8, dtypes=_HALVES),
+    Clustering(16, 1024, 2, held=False),
+)
+
+
 def original_lanes(width: Number) -> Number:
     """Return the lanes that take a row of the original."""
     return 32 + (256 - 32) * (width > LAST_WARP_WIDTH)
@@ -162,8 +208,8 @@ def algebra_of(recipe: Recipe) -> Algebra:
 
 
 def holds(recipe: Recipe) -> bool:
-    """Tell whether the lanes of a row hold it, so that it is read once; else it is read twice, in steps."""
-    return "LANES" in dict(recipe.constants)
+    """Tell whether the threads of a row hold it, so that it is read once; else it is read twice, in steps."""
+    return recipe.template in (LANES_HELD, CLUSTER_HELD)
 
 
 def loads(recipe: Recipe) -> int:
@@ -174,7 +220,7 @@ def loads(recipe: Recipe) -> int:
 def combined(recipe: Recipe) -> int:
     """Return the values that the lanes of a row combine one after the other: reductions, or words of a state."""
     algebra = algebra_of(recipe)
-    return algebra.reductions if holds(recipe) else algebra.state_bytes // 4
+    return algebra.reductions if recipe.template == LANES_HELD else algebra.state_bytes // 4
 
 
 def _halvings(lanes: int) -> int:
@@ -184,6 +230,7 @@ def _halvings(lanes: int) -> int:
 def _steps_chain(recipe: Recipe, lanes: int, width: int) -> int:
     """An element of a pack, a pack of the row, which may begin before it, and a merge for each halving of the lanes."""
     algebra = algebra_of(recipe)
+    lanes *= recipe.cluster
     packs = -(-(width + recipe.items - 1) // (lanes * recipe.items)) + recipe.phases
     merges = algebra.a_merge * _halvings(lanes)
     return algebra.in_pack * recipe.items + algebra.a_pack * packs + merges + algebra.at_last
@@ -196,7 +243,7 @@ def original_chain(recipe: Recipe, width: int) -> int:
 
 
 def streamed_chain(recipe: Recipe, width: int) -> int:
-    """Return those of a CTA."""
+    """Return those of a CTA, or of a cluster."""
     return _steps_chain(recipe, recipe.threads, width)
 
 
@@ -208,3 +255,10 @@ def held_chain(recipe: Recipe, width: int) -> int:
     algebra, shuffled = algebra_of(recipe), min(recipe.lanes, 32)
     merges = algebra.a_merge * _halvings(recipe.lanes // shuffled)
     return recipe.items + 2 * recipe.phases + _halvings(shuffled) + merges + algebra.at_last
+
+
+def cluster_chain(recipe: Recipe, width: int) -> int:
+    """Return those of vectors that threads hold, one of which may be a single element: of FP32 two a pack."""
+    algebra = algebra_of(recipe)
+    merges = algebra.a_merge * _halvings(recipe.threads * recipe.cluster)
+    return algebra.in_pack * recipe.items + algebra.a_pack * (2 * recipe.phases + 1) + merges + algebra.at_last

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from kernels import channels, norms, reductions
+from kernels.dtypes import STORAGE
 from kernels.errors import KernelError
 from kernels.norms import NORMS, Norm
 from kernels.recipe import ORIGINAL, RECIPE, SPLIT, Recipe
@@ -100,6 +101,8 @@ def _normalizing(
     phases: int = 1,
     alignment: tuple[str, str] = ("any", "any"),
     constants: tuple[tuple[str, str], ...] = (),
+    dtypes: tuple[str, ...] = tuple(STORAGE),
+    cluster: int = 1,
 ) -> Recipe:
     return Recipe(
         id=f"{norm.op}.{name}",
@@ -117,6 +120,8 @@ def _normalizing(
         constants=(*norm.constants, *constants),
         weights=norm.weights,
         parameters=norm.parameters,
+        dtypes=dtypes,
+        cluster=cluster,
     )
 
 
@@ -140,10 +145,25 @@ def _streaming(norm: Norm, threads: int, phases: int) -> Recipe:
     return _normalizing(norm, name, name, "norm_streamed.cu", threads, ("row_in_steps",), phases=phases)
 
 
+def _clustering(norm: Norm, way: norms.Clustering) -> Recipe:
+    return _normalizing(
+        norm,
+        way.name,
+        way.name,
+        way.template,
+        way.threads,
+        ("row_in_cluster",),
+        phases=way.phases,
+        dtypes=way.dtypes,
+        cluster=way.ctas,
+    )
+
+
 def _norm_recipes(norm: Norm) -> Iterator[Recipe]:
     yield _normalizing(norm, ORIGINAL, ORIGINAL, "norm_original.cu", 256)
     yield from (_holding(norm, way) for way in norms.HOLDINGS)
     yield from (_streaming(norm, threads, phases) for threads, phases in norms.STREAMS)
+    yield from (_clustering(norm, way) for way in norms.CLUSTERINGS)
 
 
 def _channel_original(norm: channels.ChannelNorm) -> Recipe:

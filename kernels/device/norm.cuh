@@ -41,11 +41,10 @@ struct Given {
 };
 
 // Applies n elements of weight w to as many results.
-template <int n>
-__device__ __forceinline__ void weigh(int w, float (&result)[n], const rowio::Pack<ROWSMITH_STORAGE, n> &weight) {
+template <int n> __device__ __forceinline__ void weigh(int w, float (&result)[n], const ROWSMITH_STORAGE *weight) {
 #pragma unroll
   for (int i = 0; i < n; ++i) {
-    const float of = rowio::widen(weight.element[i]);
+    const float of = rowio::widen(weight[i]);
     result[i] = w == 0 ? result[i] * of : result[i] + of;
   }
 }

@@ -104,7 +104,7 @@ struct Share {
 
   __device__ __forceinline__ void weigh(float (&value)[piece]) const {
 #pragma unroll
-    for (int w = 0; w < rownorm::weights; ++w) rownorm::weigh(w, value, pack[w]);
+    for (int w = 0; w < rownorm::weights; ++w) rownorm::weigh(w, value, pack[w].element);
   }
 };
 

@@ -44,15 +44,17 @@ __device__ __forceinline__ void weigh(float (&value)[items], const rownorm::Give
       Pack pack;
       if (inside && reinterpret_cast<unsigned long long>(source + at) % 16 == 0) pack.load_each(source + at);
       else pack.load_masked(source, at, limit);
-      rownorm::weigh(w, value, pack);
+      rownorm::weigh(w, value, pack.element);
     }
   }
 }
 
+// Writes the results of what this lane has of a row; of the whole row, `count` elements long, is the state.
 template <int lanes, int phases>
-__device__ __forceinline__ void write(const Row &row, Algebra::State state, const rownorm::Given &given, int lane) {
+__device__ __forceinline__ void write(const Row &row, Algebra::State state, long long count,
+                                      const rownorm::Given &given, int lane) {
   constexpr int chunk = lanes * items;
-  const Algebra::Result result(state, static_cast<float>(row.limit), given.eps);
+  const Algebra::Result result(state, static_cast<float>(count), given.eps);
   for (long long first = row.origin; first < row.limit; first += phases * chunk) {
     Pack next[phases];
     float value[phases][items];
@@ -91,7 +93,7 @@ __device__ __forceinline__ void rows_by(const Storage *x, Storage *y, const rown
       state = all_of<warps>(totals[turn][threadIdx.x % warps]);
       turn ^= 1;
     }
-    write<lanes, phases>(row, state, given, lane);
+    write<lanes, phases>(row, state, row.limit, given, lane);
   }
 }
 
