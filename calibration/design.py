@@ -108,7 +108,7 @@ def _rows(record: Geometry, schema: Schema, receipts: Receipts, target: Target) 
 
 def _capacity(record: Geometry, recipe: Recipe, receipts: Receipts) -> int | None:
     receipt = receipts.get((recipe.id, record.dtype))
-    capacity = None if receipt is None else receipt.resident_ctas_per_sm
+    capacity = None if receipt is None else receipt.capacity
     if not capacity:
         known = "there is no receipt" if receipt is None else f"its capacity is {capacity}"
         raise FitError(f"{record.label}: {recipe.id} was measured, but {known} for {record.dtype}")

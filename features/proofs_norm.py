@@ -13,9 +13,11 @@ from features.program import Program, normalization, parameters_of
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
-from kernels.launch import rows_per_program
+from kernels.guard import VECTOR_BYTES
+from kernels.launch import MAX_GRID, rows_per_program
 from kernels.norms import NORMS, ROWS_ALIGNED, algebra_of, holds, loads, original_lanes
 from kernels.recipe import ORIGINAL, Recipe
+from kernels.reductions import LEAST_SHARE
 
 _FORMULAS = {
     "softmax": "exp(x - max x) / sum exp(x - max x)",
@@ -58,7 +60,7 @@ def _another(program: Program, form: str) -> Refused | None:
 def _facts(work: Workload | Workloads, recipe: Recipe) -> Mapping[str, Any]:
     algebra, held = algebra_of(recipe), holds(recipe)
     lanes = original_lanes(work.width) if recipe.role == ORIGINAL else recipe.lanes
-    step = lanes * recipe.items * recipe.phases
+    step = lanes * recipe.cluster * recipe.items * recipe.phases
     row_bytes = work.width * storage(work.dtype).bytes
     return {
         "state": algebra.state,
@@ -69,7 +71,7 @@ def _facts(work: Workload | Workloads, recipe: Recipe) -> Mapping[str, Any]:
         "stores_per_element": 1,
         "reread_bytes": 0 if held else work.rows * row_bytes,
         "chunks_per_row": 1 if held else -(-work.width // step),
-        "programs": -(-work.rows // rows_per_program(recipe, work.rows, work.width)),
+        "programs": -(-work.rows // rows_per_program(recipe, work.rows, work.width)) * recipe.cluster,
         "weights": recipe.weights,
         "weight_bytes": recipe.weights * row_bytes,
         "parameters": " ".join(parameters_of(work.program)),
@@ -92,7 +94,35 @@ def lanes_are_filled(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
+def row_in_cluster(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """The CTAs of a cluster hold a row or go through it in steps, and more than an eighth of its threads have some."""
+    threads = recipe.cluster * recipe.threads
+    step = threads * recipe.items * recipe.phases
+    least = threads * (VECTOR_BYTES // storage(work.dtype).bytes) // LEAST_SHARE
+    ctas = work.rows * recipe.cluster
+    return Claim(
+        (
+            (
+                "width_too_large",
+                (not holds(recipe)) | (work.width <= step),
+                lambda: (
+                    f"width {work.width} is more than the {step} elements that {recipe.cluster} CTAs of "
+                    f"{recipe.threads} threads hold"
+                ),
+            ),
+            (
+                "width_too_small",
+                work.width > least,
+                lambda: f"width {work.width} is at most the {least} elements that an eighth of {threads} threads take",
+            ),
+            ("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
+        ),
+        lambda: {"ctas_per_row": recipe.cluster, "threads_per_row": threads, "elements_at_once": step},
+    )
+
+
 NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "row_normalization": row_normalization,
     "lanes_are_filled": lanes_are_filled,
+    "row_in_cluster": row_in_cluster,
 }

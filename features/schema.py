@@ -35,7 +35,8 @@ class Point:
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
     or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
     Every CTA reads `weights` vectors of a row's width; a row's lanes combine `combined` values one after the other.
-    `inner` consecutive rows interleave.
+    `inner` consecutive rows interleave. Where the CTAs of a row are a cluster, the queried capacity is
+    `resident_clusters` of the whole GPU.
     """
 
     rows: Number
@@ -56,6 +57,7 @@ class Point:
     weights: int = 0
     combined: int = 1
     inner: Number = 1
+    resident_clusters: Number = None
 
     # Terms that several features share, computed once.
     row_warps: Number = field(init=False)
@@ -98,7 +100,9 @@ class Point:
 
     @resident_batches.default
     def _resident_batches(self) -> Number:
-        """Capacity batches of these CTAs: H = ceil(C / (S A)), None where the capacity is unknown or 0."""
+        """Capacity batches of these CTAs: H = ceil(C / (S A)), or of clusters; None of an unknown capacity or of 0."""
+        if self.resident_clusters:
+            return ceil_div(self.rows, self.resident_clusters)
         if not self.resident_ctas_per_sm:
             return None
         return ceil_div(self.ctas, self.sm_count * self.resident_ctas_per_sm)
@@ -156,8 +160,8 @@ def _schema_digest(schema_id: str) -> str:
     return digest(SCHEMAS[schema_id].describe())
 
 
-def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int | None, target: Target) -> Point:
-    """Return what the features of one candidate look at, for one workload or many."""
+def point(work: Workload | Workloads, recipe: Recipe, capacity: int | None, target: Target) -> Point:
+    """Return what the features of one candidate look at, for one workload or many; capacity is as of `Receipt`."""
     element_bytes = storage(work.dtype).bytes
     through = spread(recipe, work.rows, work.width, target.sm_count)
     return Point(
@@ -167,7 +171,8 @@ def point(work: Workload | Workloads, recipe: Recipe, resident_ctas_per_sm: int 
         threads=recipe.threads,
         items=recipe.items,
         rows_per_cta=through.rows_per_cta,
-        resident_ctas_per_sm=resident_ctas_per_sm,
+        resident_ctas_per_sm=capacity if recipe.cluster == 1 else None,
+        resident_clusters=None if recipe.cluster == 1 else capacity,
         row_lanes=through.lanes,
         row_phases=through.phases,
         row_parts=through.parts,

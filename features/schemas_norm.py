@@ -5,7 +5,7 @@ from __future__ import annotations
 from features.schema import MIB, Feature, Schema
 from features.schemas_reduce import BATCH_BYTES, BATCH_ELEMENTS, BATCH_STEPS, CONSTANT, MASKED, PROGRAMS, stages
 from features.schemas_scan import is_far
-from kernels.norms import FAMILY, HOLDINGS, STREAMS
+from kernels.norms import CLUSTERINGS, FAMILY, HOLDINGS, STREAMS
 from kernels.recipe import ORIGINAL
 
 _COLUMNS = (
@@ -26,9 +26,9 @@ _COLUMNS = (
     Feature(
         "weight_traffic",
         "MiB/SM",
-        "bytes of g weights that CTAs read over SMs, from L2 or nearer",
-        "C g b N / (S 2^20)",
-        lambda p: p.ctas * p.weights * p.storage_bytes * p.width / (p.sm_count * MIB),
+        "bytes of g weights that CTAs, p of which share a row, read over SMs, from L2 or nearer",
+        "C g b N / (p S 2^20)",
+        lambda p: p.ctas * p.weights * p.storage_bytes * p.width / (p.row_parts * p.sm_count * MIB),
     ),
     Feature(
         "combining",
@@ -39,7 +39,15 @@ _COLUMNS = (
         lambda p: p.resident_batches * p.combined * stages(p),
     ),
 )
+# Batches of what clusters take are of clusters. That the CTAs of one meet costs as much every time: it is in the
+# constant of a launch, and in the steps of a batch.
 _ROLES = dict.fromkeys(
-    (ORIGINAL, *(way.name for way in HOLDINGS), *(f"streamed{threads}" for threads, _ in STREAMS)), _COLUMNS
+    (
+        ORIGINAL,
+        *(way.name for way in HOLDINGS),
+        *(f"streamed{threads}" for threads, _ in STREAMS),
+        *(way.name for way in CLUSTERINGS),
+    ),
+    _COLUMNS,
 )
 ROWNORM_1 = Schema(id="rownorm/1", family=FAMILY, roles=_ROLES, needs_capacity=frozenset(_ROLES))

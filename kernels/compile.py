@@ -13,7 +13,7 @@ from attrs import frozen
 
 from kernels.errors import CompileError, ToolchainError
 from kernels.identity import digest
-from kernels.recipe import Recipe
+from kernels.recipe import CLUSTERS_FROM, Recipe
 from kernels.source import OPTIONS, entry, identity, macros, sources
 from kernels.toolchain import Toolchain, toolchain
 
@@ -80,6 +80,11 @@ def compile_source(recipe: Recipe, dtype: str, architecture: str, tools: Toolcha
     """Compile a recipe with the strict options; needs no GPU and no driver."""
     from cupy_backends.cuda.libs import nvrtc
 
+    if not recipe.runs_on(architecture):
+        raise CompileError(
+            f"{recipe.id} {dtype} is launched in clusters of {recipe.cluster} CTAs, which {architecture} has not; "
+            f"compile it for sm_{CLUSTERS_FROM} or later"
+        )
     headers = sources(recipe.template)
     main = headers.pop(recipe.template).decode()
     names = tuple(name.encode() for name in headers)

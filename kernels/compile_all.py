@@ -52,7 +52,7 @@ def compile_all(
     folder: Path | None = None,
     processes: int | None = None,
 ) -> tuple[Outcome, ...]:
-    """Compile every recipe for each of its dtypes and every architecture.
+    """Compile every recipe for each of its dtypes and every architecture that it runs on.
 
     NVRTC runs one compilation at a time in a process, so the work is spread over processes: as many as there are CPUs
     where `processes` is omitted. They are spawned: a CUDA context does not survive a fork.
@@ -63,7 +63,8 @@ def compile_all(
     """
     toolchain()
     rows = tuple(recipes)
-    jobs = [Job(row.id, dtype, arch, folder) for arch in architectures for row in rows for dtype in row.dtypes]
+    pairs = [(row, arch) for arch in architectures for row in rows if row.runs_on(arch)]
+    jobs = [Job(row.id, dtype, arch, folder) for row, arch in pairs for dtype in row.dtypes]
     workers = min(processes or os.cpu_count() or 1, len(jobs))
     if workers <= 1:
         return tuple(map(_compile, jobs))

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from kernels import clusters
 from kernels.compile import Cubin, cubin
 from kernels.errors import CompileError, KernelError, ToolchainError
 from kernels.receipt import Receipt
@@ -136,6 +137,7 @@ def load(recipe: Recipe, dtype: str, device: int) -> Kernel:
         try:
             module.load(built.image)
             function = module.get_function(built.entry)
+            clusters.allow(recipe, function)
         except cupy.cuda.driver.CUDADriverError as error:
             if not str(error).startswith(_OF_THE_MODULE):
                 raise ToolchainError(
@@ -172,8 +174,9 @@ def _query(recipe: Recipe, dtype: str, built: Cubin, function: Any) -> Receipt:
         dynamic_shared_bytes=0,
         local_bytes=attribute(driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
         max_threads_per_cta=attribute(driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-        cluster_ctas=1,  # no template of ours declares __cluster_dims__, and the launch asks for none
+        cluster_ctas=clusters.ctas_of(recipe, attribute),
         resident_ctas_per_sm=capacity,
+        resident_clusters=clusters.resident(recipe, function),
     )
 
 

@@ -136,6 +136,14 @@ def _original_norm_spread(recipe: Recipe, rows: Number, width: Number, sm_count:
     return Spread(lanes, 1, recipe.threads // lanes)
 
 
+def _clusters(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
+    return LaunchShape(rows * recipe.cluster, recipe.threads)
+
+
+def _cluster_spread(recipe: Recipe, rows: Number, width: Number, sm_count: int) -> Spread:
+    return Spread(recipe.threads, recipe.phases, 1, recipe.cluster)
+
+
 def _original_reduce(recipe: Recipe, rows: int, width: int, sm_count: int) -> LaunchShape:
     _, _, rows_per_cta = reduction_shapes.original_spread(rows, width)
     form = reduction_shapes.original_form(rows, width)
@@ -174,6 +182,7 @@ def _rows_in_turn(recipe: Recipe, rows: int, width: int, sm_count: int) -> Launc
 _SHAPES: dict[str, Callable[[Recipe, int, int, int], LaunchShape]] = {
     "channel_original.cu": _rows_in_turn,
     "norm_original.cu": _original_norm,
+    **dict.fromkeys((norms.CLUSTER_HELD, norms.CLUSTER_STREAMED), _clusters),
     "scan_original.cu": _original_scan,
     "scan_split.cu": _split_scan,
     "scan_flat.cu": _flat_scan,
@@ -192,6 +201,7 @@ _SPREADS: dict[str, Callable[[Recipe, Number, Number, int], Spread]] = {
     "scan_tiny.cu": _tiny_scan_spread,
     "reduce_original.cu": _original_reduce_spread,
     "norm_original.cu": _original_norm_spread,
+    **dict.fromkeys((norms.CLUSTER_HELD, norms.CLUSTER_STREAMED), _cluster_spread),
     "reduce_flat.cu": _flat_reduce_spread,
     "reduce_split.cu": _split_reduce_spread,
 }

@@ -94,7 +94,7 @@ class Algebra:
 # a mean are up to twice the elements, and a merge of means takes a reciprocal, two products and a sum.
 ALGEBRAS = {
     "softmax": Algebra(
-        "(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_lane=1, a_merge=6, at_last=16
+        "(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_lane=1, a_merge=6, at_last=18
     ),
     "rms": Algebra("sum of squares", 4, 1, in_pack=1, a_pack=1, a_lane=1, a_merge=1, at_last=13),
     "layer": Algebra(
@@ -110,6 +110,7 @@ ALGEBRAS = {
 # Rows of at most this many elements are a warp's in the original, longer ones a CTA's: to be measured.
 LAST_WARP_WIDTH = 1024
 
+LANES_HELD = "norm_held.cu"
 _ANYWHERE = ("any", "any")
 ROWS_ALIGNED = ("rows", "rows")
 
@@ -183,6 +184,74 @@ HOLDINGS = tuple(
 STREAMS = ((256, 2), (512, 2), (1024, 2))
 
 
+@frozen
+class Clustering:
+    """A way whose rows the CTAs of a cluster share; `<op>.<name>` is its recipe, and `name` its role.
+
+    Attributes
+    ----------
+    ctas, threads : CTAs a cluster, threads of each.
+    phases : packs of eight elements a thread, in all where CTAs hold the row and at a step where they read it twice.
+    moves : as of a `Holding`; `steps` where a row of any base is read twice.
+    """
+
+    ctas: int
+    threads: int
+    phases: int
+    moves: str
+
+    @property
+    def held(self) -> bool:
+        """Whether the CTAs hold the row."""
+        return self.moves != "steps"
+
+    @property
+    def name(self) -> str:
+        """CTAs, threads of each, and elements a thread where they are held."""
+        covers = "c" if self.moves == "cover" else ""
+        return f"cluster{self.ctas}x{self.threads}" + (f"x{8 * self.phases}{covers}" if self.held else "")
+
+    @property
+    def template(self) -> str:
+        """The file of its kernels."""
+        return CLUSTER_HELD if self.held else CLUSTER_STREAMED
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """What it needs besides the expression."""
+        return ("row_in_cluster", "aligned_rows") if self.moves == "vectors" else ("row_in_cluster",)
+
+    @property
+    def alignment(self) -> tuple[str, str]:
+        """What a launch demands of x and y."""
+        return ROWS_ALIGNED if self.moves == "vectors" else _ANYWHERE
+
+    @property
+    def constants(self) -> tuple[tuple[str, str], ...]:
+        """What the template is compiled with."""
+        return (("WHOLE", "true" if self.moves == "vectors" else "false"),) if self.held else ()
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Those of which a thread's elements are registers enough."""
+        most = 2**17 if self.held else 2**18
+        return tuple(s.name for s in STORAGE.values() if self.threads * 8 * self.phases * s.bytes <= most)
+
+
+CLUSTER_HELD, CLUSTER_STREAMED = "norm_cluster.cu", "norm_cluster_streamed.cu"
+_CLUSTERED = (
+    *((2, 256, 2), (4, 256, 2), (8, 256, 2), (16, 256, 2), (2, 256, 3), (2, 256, 4), (4, 256, 4), (8, 256, 4)),
+    *((2, 512, 4), (4, 512, 4), (8, 512, 4), (16, 512, 2), (16, 512, 4), (2, 1024, 4), (4, 1024, 4), (16, 1024, 2)),
+    (16, 1024, 4),
+)
+_CLUSTER_COVERED = ((4, 512, 4), (8, 512, 4), (8, 256, 4), (16, 512, 4), (16, 1024, 4))
+CLUSTERINGS = (
+    *(Clustering(*way, "vectors") for way in _CLUSTERED),
+    *(Clustering(*way, "cover") for way in _CLUSTER_COVERED),
+    Clustering(16, 1024, 2, "steps"),
+)
+
+
 def original_lanes(width: Number) -> Number:
     """Return the lanes that take a row of the original."""
     return 32 + (256 - 32) * (width > LAST_WARP_WIDTH)
@@ -194,8 +263,8 @@ def algebra_of(recipe: Recipe) -> Algebra:
 
 
 def holds(recipe: Recipe) -> bool:
-    """Tell whether the lanes of a row hold it, so that it is read once; else it is read twice, in steps."""
-    return "LANES" in dict(recipe.constants)
+    """Tell whether the threads of a row hold it, so that it is read once; else it is read twice, in steps."""
+    return recipe.template in (LANES_HELD, CLUSTER_HELD)
 
 
 def loads(recipe: Recipe) -> int:
@@ -206,7 +275,7 @@ def loads(recipe: Recipe) -> int:
 def combined(recipe: Recipe) -> int:
     """Return the words that the lanes of a row combine."""
     algebra = algebra_of(recipe)
-    return algebra.held_words if holds(recipe) else algebra.state_bytes // 4
+    return algebra.held_words if recipe.template == LANES_HELD else algebra.state_bytes // 4
 
 
 def _halvings(lanes: int) -> int:
@@ -216,6 +285,7 @@ def _halvings(lanes: int) -> int:
 def _steps_chain(recipe: Recipe, lanes: int, width: int) -> int:
     """An element of a pack, a pack of the row, which may begin before it, and a merge for each halving of the lanes."""
     algebra = algebra_of(recipe)
+    lanes *= recipe.cluster
     packs = -(-(width + recipe.items - 1) // (lanes * recipe.items)) + recipe.phases
     merges = algebra.a_merge * _halvings(lanes)
     return algebra.in_pack * recipe.items + algebra.a_pack * packs + merges + algebra.at_last
@@ -228,7 +298,7 @@ def original_chain(recipe: Recipe, width: int) -> int:
 
 
 def streamed_chain(recipe: Recipe, width: int) -> int:
-    """Return those of a CTA."""
+    """Return those of a CTA, or of a cluster."""
     return _steps_chain(recipe, recipe.threads, width)
 
 
@@ -240,3 +310,10 @@ def held_chain(recipe: Recipe, width: int) -> int:
     algebra, shuffled = algebra_of(recipe), min(recipe.lanes, 32)
     merges = algebra.a_lane * _halvings(shuffled) + algebra.a_merge * _halvings(recipe.lanes // shuffled)
     return algebra.in_pack * (recipe.items + 2 * recipe.phases) + merges + algebra.at_last
+
+
+def cluster_chain(recipe: Recipe, width: int) -> int:
+    """Return those of vectors that threads hold, one of which may be a single element: of FP32 two a pack."""
+    algebra = algebra_of(recipe)
+    merges = algebra.a_merge * _halvings(recipe.threads * recipe.cluster)
+    return algebra.in_pack * recipe.items + algebra.a_pack * (2 * recipe.phases + 1) + merges + algebra.at_last

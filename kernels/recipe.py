@@ -12,6 +12,12 @@ Number = Any  # an int, or a NumPy array of them
 ORIGINAL = "original"
 RECIPE = "recipe"
 SPLIT = "split"
+CLUSTERS_FROM = 90  # sm_90, compute capability 9.0
+
+
+def architecture_number(architecture: str) -> int:
+    """Return 90 of `sm_90`, and of `sm_90a`."""
+    return int(architecture.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 @frozen(cache_hash=True)
@@ -40,6 +46,7 @@ class Recipe:
     constants : further names and values that the template is compiled with.
     weights : vectors of a row's width that its kernels take besides x and y.
     parameters : names of the float scalars that they take (`kernels.operands` has the order of arguments).
+    cluster : CTAs of a thread block cluster, which take a row together; 1 where CTAs know nothing of each other.
     """
 
     id: str
@@ -60,6 +67,11 @@ class Recipe:
     constants: tuple[tuple[str, str], ...] = ()
     weights: int = 0
     parameters: tuple[str, ...] = ()
+    cluster: int = 1
+
+    def runs_on(self, architecture: str) -> bool:
+        """Tell whether an architecture such as `sm_90` has what the recipe is made of: clusters."""
+        return self.cluster == 1 or architecture_number(architecture) >= CLUSTERS_FROM
 
     @property
     def lanes(self) -> int:
@@ -67,7 +79,7 @@ class Recipe:
         return self.threads * self.rows_each // self.rows_per_cta
 
     def facts(self) -> dict[str, Any]:
-        """Return the row as JSON-ready facts; those of the last six where they are not the plain ones."""
+        """Return the row as JSON-ready facts; those of the last seven where they are not the plain ones."""
         further = {
             "rows_each": None if self.rows_each == 1 else self.rows_each,
             "family": None if self.family == self.form else self.family,
@@ -75,6 +87,7 @@ class Recipe:
             "constants": dict(self.constants) or None,
             "weights": self.weights or None,
             "parameters": list(self.parameters) or None,
+            "cluster": None if self.cluster == 1 else self.cluster,
         }
         return {
             "id": self.id,

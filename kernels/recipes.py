@@ -102,6 +102,7 @@ def _normalizing(
     dtypes: tuple[str, ...] = tuple(STORAGE),
     alignment: tuple[str, str] = ("any", "any"),
     constants: tuple[tuple[str, str], ...] = (),
+    cluster: int = 1,
 ) -> Recipe:
     return Recipe(
         id=f"{norm.op}.{name}",
@@ -120,6 +121,7 @@ def _normalizing(
         constants=(*norm.constants, *constants),
         weights=norm.weights,
         parameters=norm.parameters,
+        cluster=cluster,
     )
 
 
@@ -128,7 +130,7 @@ def _holding(norm: Norm, way: norms.Holding) -> Recipe:
         norm,
         way.name,
         way.name,
-        "norm_held.cu",
+        norms.LANES_HELD,
         way.threads,
         way.proofs,
         rows_per_cta=way.threads // way.lanes,
@@ -144,10 +146,27 @@ def _streaming(norm: Norm, threads: int, phases: int) -> Recipe:
     return _normalizing(norm, name, name, "norm_streamed.cu", threads, ("row_in_steps",), phases=phases)
 
 
+def _clustering(norm: Norm, way: norms.Clustering) -> Recipe:
+    return _normalizing(
+        norm,
+        way.name,
+        way.name,
+        way.template,
+        way.threads,
+        way.proofs,
+        phases=way.phases,
+        dtypes=way.dtypes,
+        alignment=way.alignment,
+        constants=way.constants,
+        cluster=way.ctas,
+    )
+
+
 def _norm_recipes(norm: Norm) -> Iterator[Recipe]:
     yield _normalizing(norm, ORIGINAL, ORIGINAL, "norm_original.cu", 256)
     yield from (_holding(norm, way) for way in norms.HOLDINGS)
     yield from (_streaming(norm, threads, phases) for threads, phases in norms.STREAMS)
+    yield from (_clustering(norm, way) for way in norms.CLUSTERINGS)
 
 
 def _channel_original(norm: channels.ChannelNorm) -> Recipe:

@@ -50,6 +50,7 @@ def macros(recipe: Recipe, dtype: str) -> tuple[str, ...]:
         f"-DROWSMITH_ITEMS={recipe.items}",
         f"-DROWSMITH_PHASES={recipe.phases}",
         *(f"-DROWSMITH_{name}={value}" for name, value in recipe.constants),
+        *((f"-DROWSMITH_CLUSTER={recipe.cluster}",) if recipe.cluster > 1 else ()),
     )
 
 

@@ -141,6 +141,15 @@ TEMPLATES = {
         Template("norm_original.cu", norms.original_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_streamed.cu", norms.streamed_chain, "pack, lane, warp and CTA, one after the other"),
         Template("norm_held.cu", norms.held_chain, "piece, lane, warp and CTA, one after the other", by_vector=True),
+        Template(
+            norms.CLUSTER_HELD,
+            norms.cluster_chain,
+            "vector, thread, warp, CTA and cluster, one after the other",
+            by_vector=True,
+        ),
+        Template(
+            norms.CLUSTER_STREAMED, norms.streamed_chain, "pack, thread, warp, CTA and cluster, one after the other"
+        ),
         *(
             Template(
                 file, channels.chain, "a thread's channels, warp and groups, one after the other", interleaved=True

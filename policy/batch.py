@@ -103,7 +103,7 @@ def _scores(works: Workloads, target: Target, stands: Standing, wanted: Flags) -
     """Return the scores of one recipe, NaN where it is not wanted, not priced or outside its calibrated domain."""
     if stands.pricing is None or not wanted.any():
         return np.full(len(works), np.nan)
-    capacity = None if stands.receipt is None else stands.receipt.resident_ctas_per_sm
+    capacity = None if stands.receipt is None else stands.receipt.capacity
     at = point(works, stands.recipe, capacity, target)
     values = [feature.of(at) for feature in stands.pricing.features]
     block = stands.pricing.block

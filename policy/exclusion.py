@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from features.errors import Refused
-from kernels.receipt import RESOURCES, Receipt
+from kernels.receipt import OF_CLUSTERS, RESOURCES, Receipt
 from kernels.recipe import Recipe
 from kernels.source import SourceIdentity
 from kernels.target import Target
@@ -23,6 +23,11 @@ def exclusion(
     calibrated : the receipt that the profile recorded for the recipe and dtype, None where it recorded none.
     now : source and options of the kernel that would run.
     """
+    if not recipe.runs_on(architecture := _architecture(target)):
+        return Refused(
+            "clusters_unsupported",
+            f"{recipe.id} is launched in clusters of {recipe.cluster} CTAs, which {architecture} has not",
+        )
     if receipt is None and calibrated is None:
         return Refused("not_calibrated", f"the profile was made without {recipe.id} for {dtype}")
     if receipt is None:
@@ -34,6 +39,10 @@ def exclusion(
         or _unfit(recipe, receipt)
         or _contradiction(recipe, dtype, receipt, target)
     )
+
+
+def _architecture(target: Target) -> str:
+    return f"sm_{target.compute_capability.replace('.', '')}"
 
 
 def _another_kernel(
@@ -54,24 +63,27 @@ def _another_kernel(
 
 
 def _unfit(recipe: Recipe, receipt: Receipt) -> Refused | None:
-    for name in _NEEDED:
+    for name in (*_NEEDED, *(OF_CLUSTERS if recipe.cluster > 1 else ())):
         if getattr(receipt, name) is None:
             return Refused("resource_unknown", f"{name} of {recipe.id} is unknown")
     if receipt.local_bytes:
         return Refused("local_memory", f"{recipe.id} uses {receipt.local_bytes} bytes of local memory a thread")
     if receipt.resident_ctas_per_sm == 0:
         return Refused("zero_capacity", f"no CTA of {recipe.id} fits on an SM")
+    if receipt.resident_clusters == 0:
+        return Refused("zero_capacity", f"no cluster of {recipe.cluster} CTAs of {recipe.id} fits on the GPU")
     return None
 
 
 def _contradiction(recipe: Recipe, dtype: str, receipt: Receipt, target: Target) -> Refused | None:
     """Refuse complete receipt facts that contradict the launch, the target or one another."""
-    facts = {name: int(getattr(receipt, name)) for name in RESOURCES}
+    names = (*RESOURCES, *(OF_CLUSTERS if recipe.cluster > 1 else ()))
+    facts = {name: int(getattr(receipt, name)) for name in names}
     capacity, shared = facts["resident_ctas_per_sm"], facts["static_shared_bytes"] + facts["dynamic_shared_bytes"]
     same = (
         ("recipe", receipt.recipe, recipe.id),
         ("dtype", receipt.dtype, dtype),
-        ("architecture", receipt.architecture, f"sm_{target.compute_capability.replace('.', '')}"),
+        ("architecture", receipt.architecture, _architecture(target)),
     )
     for name, theirs, ours in same:
         if theirs != ours:
@@ -86,7 +98,9 @@ def _contradiction(recipe: Recipe, dtype: str, receipt: Receipt, target: Target)
         ("resident registers an SM", capacity * recipe.threads * facts["registers"], target.registers_per_sm),
         ("shared bytes a CTA", shared, target.shared_optin_bytes_per_cta),
         ("resident shared bytes an SM", capacity * shared, target.shared_bytes_per_sm),
-        ("CTAs a cluster", facts["cluster_ctas"], 1),
+        ("CTAs a cluster", facts["cluster_ctas"], recipe.cluster),
+        ("CTAs of a row in a cluster", recipe.cluster, facts["cluster_ctas"]),
+        ("resident CTAs of clusters", facts.get("resident_clusters", 0) * recipe.cluster, capacity * target.sm_count),
     )
     for meaning, needed, available in limits:
         if needed > available:

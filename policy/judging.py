@@ -11,7 +11,7 @@ from attrs import asdict
 from features.errors import show
 from features.schemas import SCHEMAS
 from kernels.dtypes import STORAGE
-from kernels.receipt import RESOURCES, Receipt
+from kernels.receipt import OF_CLUSTERS, RESOURCES, Receipt
 from policy.errors import ProfileError
 from policy.frozen import ANY_DTYPE, Block, Fit, Profile
 
@@ -42,7 +42,7 @@ def _faults(profile: Profile) -> Iterator[str]:
 
 def _receipt_faults(receipt: Receipt) -> Iterator[str]:
     for name, value in asdict(receipt).items():
-        if name in RESOURCES:
+        if name in (*RESOURCES, *OF_CLUSTERS):
             if value is not None and not _is_count(value):
                 yield f"receipt of {show(receipt.recipe)}: {name} {show(value)} is not a whole number or null"
         elif not isinstance(value, str) and not (value is None and name in _OPTIONAL_TEXT):

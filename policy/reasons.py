@@ -279,7 +279,18 @@ REASONS: dict[str, Reason] = {
             "The compiled kernel uses local memory.",
             "Nothing to do: spilling kernels are not scored.",
         ),
-        Reason("zero_capacity", _R, "Not one CTA of the kernel fits on an SM.", "Nothing to do."),
+        Reason(
+            "zero_capacity",
+            _R,
+            "Not one CTA of the kernel fits on an SM, or not one cluster of them on the GPU.",
+            "Nothing to do.",
+        ),
+        Reason(
+            "clusters_unsupported",
+            _R,
+            "The recipe is launched in clusters of CTAs, which the target's compute capability does not have.",
+            "Nothing to do: GPUs of compute capability 9.0 and later have clusters.",
+        ),
         Reason(
             "launch_contradiction",
             _R,

@@ -151,7 +151,7 @@ def _features(read: _Facts) -> Iterator[Difference]:
         row = _recipe(candidate["recipe"])
         if row is None or not candidate["features"]:
             continue
-        capacity = None if candidate["receipt"] is None else candidate["receipt"]["resident_ctas_per_sm"]
+        capacity = None if candidate["receipt"] is None else Receipt(**candidate["receipt"]).capacity
         values = schema.vector(candidate["role"], point(read.workload, row, capacity, read.target))
         names = [f.name for f in schema.roles[candidate["role"]]]
         expected = dict(zip(names, values, strict=True))

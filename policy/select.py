@@ -70,7 +70,7 @@ def _candidate(workload: Workload, target: Target, proof: Proved, stands: Standi
     recipe, receipt, pricing = stands.recipe, stands.receipt, stands.pricing
     if stands.excluded is not None or pricing is None:
         return Candidate(recipe, proof, receipt, stands.excluded or stands.unpriced)
-    capacity = None if receipt is None else receipt.resident_ctas_per_sm
+    capacity = None if receipt is None else receipt.capacity
     at = point(workload, recipe, capacity, target)
     values = tuple([feature.of(at) for feature in pricing.features])
     excluded = outside(pricing.features, values, pricing.block)

@@ -91,7 +91,7 @@ def _unpriced(recipe: Recipe, dtype: str, receipt: Receipt | None, fit: Fit) -> 
     if fit.block(recipe.role, dtype) is None:
         return Refused("no_fit", f"the profile's fit has no coefficients for {recipe.id} in {dtype}")
     needed = recipe.role in SCHEMAS[fit.feature_schema].needs_capacity
-    if needed and (receipt is None or (receipt.resident_ctas_per_sm or 0) < 1):
+    if needed and (receipt is None or (receipt.capacity or 0) < 1):
         return Refused(
             "resource_unknown", f"{fit.feature_schema} asks for the capacity of {recipe.id}, which is unknown"
         )

@@ -147,7 +147,8 @@ def _receipts() -> Iterator[Check]:
     from kernels.recipes import RECIPES
 
     device = driver.current_device()
-    for recipe in RECIPES:
+    architecture = driver.architecture(device)
+    for recipe in (row for row in RECIPES if row.runs_on(architecture)):
         parts = []
         state, remedy = OK, ""
         for dtype in recipe.dtypes:

@@ -52,8 +52,9 @@ def made_receipt(recipe: Recipe, dtype: str, **changes: Any) -> Receipt:
         "dynamic_shared_bytes": 0,
         "local_bytes": 0,
         "max_threads_per_cta": recipe.threads,
-        "cluster_ctas": 1,
+        "cluster_ctas": recipe.cluster,
         "resident_ctas_per_sm": CAPACITY[recipe.threads],
+        "resident_clusters": None if recipe.cluster == 1 else 120 // recipe.cluster * CAPACITY[recipe.threads],
     }
     return Receipt(**{**facts, **changes})
 

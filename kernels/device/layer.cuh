@@ -18,6 +18,7 @@
 #pragma once
 
 #include "rowio.cuh"
+#include "shuffles.cuh"
 
 struct Layer {
   struct State {
@@ -40,6 +41,17 @@ struct Layer {
     const float further = (b.count - a.count) * (0.5f * of_all), weight = a.count * b.count * of_all;
     return State{all, fmaf(step, further, fmaf(0.5f, a.mean, 0.5f * b.mean)),
                  fmaf(step * weight, step, a.squares + b.squares)};
+  }
+
+  // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits. Means are taken relative
+  // to that of the first lane, so that equal ones stay what they are.
+  template <int lanes> static __device__ __forceinline__ State across(State state) {
+    const float near = __shfl_sync(0xffffffffu, state.mean, threadIdx.x % 32 / lanes * lanes);
+    const float all = rownorm::across<lanes>(state.count, rownorm::added), apart = state.mean - near;
+    const float further = rownorm::across<lanes>(state.count > 0.0f ? state.count * inverse(all) * apart : 0.0f, rownorm::added);
+    const float beyond = apart - further;
+    const float squares = fmaf(state.count > 0.0f ? state.count * beyond : 0.0f, beyond, state.squares);
+    return State{all, near + further, rownorm::across<lanes>(squares, rownorm::added)};
   }
 
   // Takes those of n values from `low` to before `high`, and leaves differences in their places.
@@ -72,6 +84,38 @@ struct Layer {
     for (int i = 0; i < n; ++i)
       if (i < low || i >= high) value[i] = outside;
   }
+
+  // The state of what a thread holds: packs of n elements, of which it has some, from the first on.
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+    float first[n];
+    held.widen(0, first);
+    State state = nothing(held.has(0) ? first[0] : 0.0f);
+    float sum = 0.0f;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      float value[n], part = 0.0f;
+      held.widen(p, value);
+#pragma unroll
+      for (int i = 0; i < n; ++i) part = fmaf(value[i] - first[0], 1.0f / (packs * n), part);
+      sum += held.has(p) ? part : 0.0f;
+      state.count += held.has(p) ? n : 0;
+    }
+    state.mean = fmaf(sum, packs * n * inverse(state.count), state.mean);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      float value[n], part = 0.0f;
+      held.widen(p, value);
+#pragma unroll
+      for (int i = 0; i < n; ++i) {
+        const float apart = value[i] - state.mean;
+        part = fmaf(apart, apart, part);
+      }
+      state.squares += held.has(p) ? part : 0.0f;
+    }
+    return state;
+  }
+
+  static __device__ __forceinline__ State of_one(float value) { return State{1.0f, value, 0.0f}; }
 
   // A finite sum over a count, as rounded once: a correction makes it so, in three instructions where `/` takes many.
   static __device__ __forceinline__ float mean_of(float sum, float count) {

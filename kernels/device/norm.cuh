@@ -53,36 +53,29 @@ template <int n> __device__ __forceinline__ void widen(const rowio::Pack<__nv_bf
 }
 
 // Applies n elements of each weight to as many results: times the first, plus the second.
+template <int n> __device__ __forceinline__ void weigh(float (&result)[n], const float (&of)[room][n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) {
+    if constexpr (weights == 1) result[i] *= of[0][i];
+    else if constexpr (weights == 2) result[i] = fmaf(result[i], of[0][i], of[1][i]);
+  }
+}
+
 template <int n>
 __device__ __forceinline__ void weigh(float (&result)[n], const rowio::Pack<ROWSMITH_STORAGE, n> (&pack)[room]) {
   if constexpr (weights > 0) {
     float of[room][n];
 #pragma unroll
     for (int w = 0; w < weights; ++w) widen(pack[w], of[w]);
-#pragma unroll
-    for (int i = 0; i < n; ++i) result[i] = weights == 1 ? result[i] * of[0][i] : fmaf(result[i], of[0][i], of[room - 1][i]);
+    weigh(result, of);
   }
 }
 
-// The value of the lane whose number differs in `distance`, word by word. The whole warp calls it.
-template <typename Value> __device__ __forceinline__ Value shuffled(const Value &value, int distance) {
-  constexpr int words = sizeof(Value) / 4;
-  static_assert(words * 4 == sizeof(Value), "a value is whole words");
-  unsigned int word[words];
-  memcpy(word, &value, sizeof(Value));
-#pragma unroll
-  for (int w = 0; w < words; ++w) word[w] = __shfl_xor_sync(0xffffffffu, word[w], distance);
-  Value other;
-  memcpy(&other, word, sizeof(Value));
-  return other;
-}
-
-// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, for either order is the same
-// to the bit. The whole warp calls it.
-template <int lanes, typename Value, typename Merge> __device__ __forceinline__ Value across(Value value, Merge merge) {
-#pragma unroll
-  for (int distance = lanes / 2; distance > 0; distance /= 2) value = merge(value, shuffled(value, distance));
-  return value;
+// Asks for a vector that is to be in shared memory when `cp.async.wait_all` returns. It stays in L1, too: other CTAs of an
+// SM ask for the same weights.
+__device__ __forceinline__ void copy_vector(void *to, const void *from) {
+  const unsigned int shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
 }
 
 } // namespace rownorm

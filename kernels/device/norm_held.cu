@@ -105,11 +105,6 @@ struct Lanes {
   }
 };
 
-__device__ __forceinline__ void copy_vector(void *to, const void *from) {
-  const unsigned int shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");
-}
-
 // A lane's piece of each weight.
 struct Share {
   rowio::Pack<Storage, piece> pack[rownorm::room];
@@ -167,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(ROWSMITH_THREADS)
 #pragma unroll
       for (int w = 0; w < rownorm::weights; ++w)
         if (first.left > beyond)
-          copy_vector(&staged[p * rownorm::weights + w][threadIdx.x], given.weight[w] + begin + beyond);
+          rownorm::copy_vector(&staged[p * rownorm::weights + w][threadIdx.x], given.weight[w] + begin + beyond);
     }
   }
   float value[pieces][piece];

@@ -8,11 +8,6 @@ namespace {
 
 using rownorm::Algebra;
 
-template <int lanes> __device__ __forceinline__ Algebra::State all_of(Algebra::State state) {
-  return rownorm::across<lanes>(
-      state, [](Algebra::State a, Algebra::State b) { return Algebra::merge(a, b); });
-}
-
 // The state of what this one of `lanes` lanes has of a row, `phases` packs of it at a step.
 template <int lanes, int phases> __device__ __forceinline__ Algebra::State state_of(const Row &row, int lane) {
   constexpr int chunk = lanes * items;
@@ -49,10 +44,12 @@ __device__ __forceinline__ void weigh(float (&value)[items], const rownorm::Give
   }
 }
 
+// Writes the results of what this lane has of a row; of the whole row, `count` elements long, is the state.
 template <int lanes, int phases>
-__device__ __forceinline__ void write(const Row &row, Algebra::State state, const rownorm::Given &given, int lane) {
+__device__ __forceinline__ void write(const Row &row, Algebra::State state, long long count,
+                                      const rownorm::Given &given, int lane) {
   constexpr int chunk = lanes * items;
-  const Algebra::Result result(state, static_cast<float>(row.limit), given.eps);
+  const Algebra::Result result(state, static_cast<float>(count), given.eps);
   for (long long first = row.origin; first < row.limit; first += phases * chunk) {
     Pack next[phases];
     float value[phases][items];
@@ -84,14 +81,14 @@ __device__ __forceinline__ void rows_by(const Storage *x, Storage *y, const rown
        base += gridDim.x * static_cast<long long>(rows_at_once)) {
     const long long number = base + threadIdx.x / lanes;
     const Row row = row_at(x + number * x_pitch, y + number * y_pitch, number < rows ? width : 0);
-    Algebra::State state = all_of<32>(state_of<lanes, phases>(row, lane));
+    Algebra::State state = Algebra::across<32>(state_of<lanes, phases>(row, lane));
     if constexpr (warps > 1) {
       if (threadIdx.x % 32 == 0) totals[turn][threadIdx.x / 32] = state;
       __syncthreads();
-      state = all_of<warps>(totals[turn][threadIdx.x % warps]);
+      state = Algebra::across<warps>(totals[turn][threadIdx.x % warps]);
       turn ^= 1;
     }
-    write<lanes, phases>(row, state, given, lane);
+    write<lanes, phases>(row, state, row.limit, given, lane);
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "rowio.cuh"
+#include "shuffles.cuh"
 
 struct Rms {
   struct State {
@@ -16,6 +17,11 @@ struct Rms {
 
   static __device__ __forceinline__ State merge(State a, State b) { return State{a.squares + b.squares}; }
 
+  // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits.
+  template <int lanes> static __device__ __forceinline__ State across(State state) {
+    return State{rownorm::across<lanes>(state.squares, rownorm::added)};
+  }
+
   // Takes n values, of which those that are not the row's are 0.
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int, int) {
     float squares = 0.0f;
@@ -23,6 +29,20 @@ struct Rms {
     for (int i = 0; i < n; ++i) squares = fmaf(value[i], value[i], squares);
     state.squares += squares;
   }
+
+  // The state of what a thread holds: packs of n elements, of which those that it lacks are 0.
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+    State state = nothing(0.0f);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      float value[n];
+      held.widen(p, value);
+      take(state, value, 0, n);
+    }
+    return state;
+  }
+
+  static __device__ __forceinline__ State of_one(float value) { return State{value * value}; }
 
   // What an element of a row becomes, of which this is the state.
   struct Result {

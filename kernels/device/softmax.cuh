@@ -6,6 +6,7 @@
 #pragma once
 
 #include "rowio.cuh"
+#include "shuffles.cuh"
 
 struct Softmax {
   struct State {
@@ -41,6 +42,12 @@ struct Softmax {
     return State{most, a.sum * relative(a.most, base) + b.sum * relative(b.most, base)};
   }
 
+  // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits.
+  template <int lanes> static __device__ __forceinline__ State across(State state) {
+    const float most = rownorm::across<lanes>(state.most, larger);
+    return State{most, rownorm::across<lanes>(state.sum * relative(state.most, base_of(most)), rownorm::added)};
+  }
+
   // Takes those of n values from `low` to before `high`.
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int low, int high) {
     if (low > 0 || high < n) {
@@ -59,10 +66,37 @@ struct Softmax {
     state.most = most;
   }
 
+  // The state of what a thread holds: packs of n elements, of which it has some. The largest element is found first, so
+  // that no sum is multiplied again.
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+    State state = nothing(0.0f);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      float value[n];
+      held.widen(p, value);
+#pragma unroll
+      for (int i = 0; i < n; ++i) state.most = larger(state.most, held.has(p) ? value[i] : lowest());
+    }
+    const float base = base_of(state.most);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      float value[n], part = 0.0f;
+      held.widen(p, value);
+#pragma unroll
+      for (int i = 0; i < n; ++i) part += relative(value[i], base);
+      state.sum += held.has(p) ? part : 0.0f;
+    }
+    return state;
+  }
+
+  static __device__ __forceinline__ State of_one(float value) {
+    return State{value, relative(value, base_of(value))};
+  }
+
   // What an element of a row becomes, of which this is the state.
   struct Result {
     float base, share;
-    __device__ __forceinline__ Result(State state, float, float) : base(base_of(state.most)), share(1.0f / state.sum) {}
+    __device__ __forceinline__ Result(State state, float, float) : base(base_of(state.most)), share(__fdividef(1.0f, state.sum)) {}
     __device__ __forceinline__ float operator()(float x) const { return relative(x, base) * share; }
   };
 
@@ -92,10 +126,10 @@ struct Softmax {
     sum = row.in_warp(sum, [](float a, float b) { return a + b; });
     float share;
     if constexpr (Row::warps == 1) {
-      share = 1.0f / sum;
+      share = __fdividef(1.0f, sum);
     } else {
       const State all = row.template over_warps<0>(State{most, sum}, [](State a, State b) { return merge(a, b); });
-      share = relative(most, base_of(all.most)) / all.sum;
+      share = __fdividef(relative(most, base_of(all.most)), all.sum);
     }
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {

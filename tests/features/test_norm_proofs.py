@@ -80,6 +80,52 @@ def test_what_lanes_hold_is_read_once_and_what_is_streamed_twice() -> None:
     assert (held["numerics"], streamed["state_bytes"]) == ("reordered", 12)
 
 
+def test_what_a_cluster_holds_is_read_once_by_as_many_programs_as_it_has_ctas() -> None:
+    held = facts("layernorm_gamma_beta", "cluster16x1024x64", 3, 2**20)
+    again = facts("layernorm_gamma_beta", "cluster16x1024", 3, 2**20 + 1)
+    assert (held["loads_per_element"], held["reread_bytes"], held["chunks_per_row"], held["programs"]) == (1, 0, 1, 48)
+    assert (again["loads_per_element"], again["reread_bytes"]) == (2, 3 * (2**20 + 1) * 2)
+    assert again["chunks_per_row"] == 5  # of 16 x 1024 threads, two packs of eight each
+    assert (held["state_bytes"], held["numerics"]) == (12, "reordered")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "rows", "width", "code"),
+    [
+        ("cluster16x1024x64", "float16", 1, 2**20, None),
+        ("cluster16x1024x64", "bfloat16", 1, 2**20 + 1, "width_too_large"),
+        ("cluster16x1024x64", "float32", 1, 2**19, "dtype_unsupported"),
+        ("cluster16x1024x32", "float32", 1, 2**19, None),
+        ("cluster16x1024x32", "float32", 1, 2**19 + 1, "width_too_large"),
+        ("cluster16x1024", "float32", 1, 2**40, None),
+        ("cluster16x1024", "float32", 1, 8192, "width_too_small"),
+        ("cluster4x256x16", "float16", 128, 1024, "width_too_small"),
+        ("cluster4x256x16", "float16", 128, 1025, None),
+        ("cluster4x256x16", "float32", 128, 513, None),
+        ("cluster2x512x16", "float16", 128, 8192, None),
+        ("cluster16x256x16", "float16", 2**27, 8192, "index_overflow"),
+        ("cluster16x256x16", "float16", 2**27 - 1, 8192, None),
+    ],
+)
+def test_a_cluster_takes_what_it_holds_and_what_keeps_its_threads_at_work(
+    name: str, dtype: str, rows: int, width: int, code: str | None
+) -> None:
+    verdict = prove(Workload(program_of("rmsnorm", dtype), rows, width, width), recipe(f"rmsnorm.{name}"))
+    assert (None if isinstance(verdict, Proved) else verdict.code) == code
+
+
+def test_a_cluster_takes_rows_of_any_base_and_pitch() -> None:
+    found = prove(
+        Workload(program_of("softmax", "float16"), 3, 100_003, 100_005, 2), recipe("softmax.cluster4x1024x32")
+    )
+    assert isinstance(found, Proved)
+    assert dict(found.facts["row_in_cluster"]) == {
+        "ctas_per_row": 4,
+        "threads_per_row": 4096,
+        "elements_at_once": 131_072,
+    }
+
+
 def test_an_original_takes_rows_by_warps_or_by_ctas() -> None:
     narrow, wide = (facts("rmsnorm", ORIGINAL, 17, width) for width in (1024, 1025))
     assert (narrow["programs"], narrow["chunks_per_row"]) == (3, 4)
@@ -162,8 +208,22 @@ def test_weights_and_reductions_have_columns() -> None:
     assert same[0] == same[1] == same[2]
 
 
+def test_batches_of_clusters_are_counted_by_the_clusters_of_the_gpu() -> None:
+    """Nine rows by clusters of which eight are resident take two batches, whatever SMs stay idle; each weight is read
+    once a row, by the CTAs that share it.
+    """
+    few, many = (columns("layernorm_gamma_beta", "cluster16x1024x16", rows, 2**18) for rows in (8, 9))
+    assert (few["batch_steps"], many["batch_steps"]) == (1, 2)
+    assert (few["batch_elements"], many["batch_elements"]) == (16, 32)
+    assert (few["programs"], few["masked"]) == (8 * 16 / 132, 0)
+    assert few["weight_traffic"] == 8 * 2 * 2 * 2**18 / (132 * 2**20)
+    assert many["combining"] == 2 * 3 * 10
+
+
 def test_values_combined_are_reductions_or_words_of_a_state() -> None:
-    counts = {(NORMS[row.form].algebra, holds(row)): combined(row) for row in RECIPES if row.form in NORMS}
+    ways = [row for row in RECIPES if row.form in NORMS]
+    counts = {(NORMS[row.form].algebra, holds(row)): combined(row) for row in ways if row.cluster == 1}
+    assert {combined(row) == counts[NORMS[row.form].algebra, False] for row in ways if row.cluster > 1} == {True}
     assert counts == {
         ("softmax", True): 2,
         ("softmax", False): 2,

@@ -40,11 +40,14 @@ if TYPE_CHECKING:
 ANY_FORM = pytest.mark.parametrize("form", FORMS, ids=lambda form: NORMS[form].op)
 ANY_DTYPE = pytest.mark.parametrize("dtype", DTYPES)
 ANY_RECIPE = pytest.mark.parametrize("row", EVERY, ids=lambda row: row.id)
+KERNELS = [(row, dtype) for row in EVERY for dtype in row.dtypes]
+ANY_KERNEL = pytest.mark.parametrize(("row", "dtype"), KERNELS, ids=lambda part: getattr(part, "id", part))
 # Odd extents, widths narrower than a warp and than a CTA, both sides of a form of the original, and a few rows of each.
 TRIED = (
     *((1, 1), (3, 2), (300, 3), (77, 7), (131, 8), (1000, 9), (133, 16), (65, 31), (64, 33), (19, 100), (133, 127)),
     *((17, 255), (9, 513), (33, 1000), (5, 1023), (7, 1024), (4, 1025), (132, 2048), (3, 3584), (64, 4097)),
     *((17, 8191), (5, 12_288), (2, 20_001), (3, 32_761), (2, 50_257), (1, 131_072)),
+    *((128, 8192), (8, 32_768), (3, 100_003), (2, 262_145), (1, 524_287), (1, 1_048_576)),
 )
 
 
@@ -159,7 +162,8 @@ def test_special_values_are_as_the_original_says(
     kernels: Kernels, sm_count: int, figures: Figures, form: str, dtype: str
 ) -> None:
     """NaN where it has NaN, its infinities, and finite values near its own."""
-    for rows, width in shapes_of_form(form, dtype, ((48, 9), (16, 256), (32, 1000), (16, 2048), (16, 4099))):
+    tried = ((48, 9), (16, 256), (32, 1000), (16, 2048), (16, 4099), (16, 40_001))
+    for rows, width in shapes_of_form(form, dtype, tried):
         values = special_rows(width)
         x = holding(dtype, values[np.arange(max(rows, len(values))) % len(values)])
         for eps in epses(form):
@@ -211,8 +215,7 @@ def test_the_documented_special_values_are_those(kernels: Kernels, sm_count: int
                 assert np.isnan(out[3:5]).all() if eps == 0 else (out[3:5] == 0).all()
 
 
-@ANY_DTYPE
-@ANY_RECIPE
+@ANY_KERNEL
 def test_exactly_in_place_is_the_originals(kernels: Kernels, sm_count: int, row: Recipe, dtype: str) -> None:
     rows, width = geometry_of(row, dtype)
     original = original_of(row.form)
@@ -245,8 +248,7 @@ def test_misaligned_rows_and_weights_get_the_original_bit_for_bit(kernels: Kerne
             assert bool(cupy.array_equal(y.bits, same.bits))
 
 
-@ANY_DTYPE
-@ANY_RECIPE
+@ANY_KERNEL
 def test_a_graph_replays_on_what_its_buffers_hold_then(
     kernels: Kernels, sm_count: int, session: Session, row: Recipe, dtype: str
 ) -> None:
@@ -301,9 +303,10 @@ def test_a_result_that_overlaps_a_weight_is_refused(
     kernels: Kernels, sm_count: int, session: Session, row: Recipe
 ) -> None:
     """By name, before anything is launched, in a capture too."""
-    rows, width = geometry_of(row, "float16")
-    x, y = random("float16", rows, width), results(row, random("float16", rows, width))
-    given, ready = given_for(row, "float16", width), prepared(kernels, row, "float16", rows, width, sm_count)
+    dtype = row.dtypes[0]
+    rows, width = geometry_of(row, dtype)
+    x, y = random(dtype, rows, width), results(row, random(dtype, rows, width))
+    given, ready = given_for(row, dtype, width), prepared(kernels, row, dtype, rows, width, sm_count)
     for place, name in enumerate(("gamma", "beta")[: row.weights]):
         inside = evolve(y, rows=1, pitch=width, first=y.first + 2 * width * (rows > 1))
         weights = tuple(inside if number == place else weight for number, weight in enumerate(given.weights))
@@ -318,14 +321,15 @@ def test_a_result_that_overlaps_a_weight_is_refused(
 
 @ANY_RECIPE
 def test_overlapping_rows_are_right_from_a_copy(kernels: Kernels, sm_count: int, row: Recipe) -> None:
-    rows, width = geometry_of(row, "float32")
-    given = given_for(row, "float32", width)
-    room = random("float32", rows + 1, width)
-    x, shifted = evolve(room, rows=rows), evolve(room, rows=rows, first=room.first + 4 * width)
+    dtype = row.dtypes[-1]
+    rows, width = geometry_of(row, dtype)
+    given = given_for(row, dtype, width)
+    room = random(dtype, rows + 1, width)
+    x, shifted = evolve(room, rows=rows), evolve(room, rows=rows, first=room.first + storage(dtype).bytes * width)
     for source, target in ((x, shifted), (shifted, x)):
         refill(room, rows)
         held, before = source.values().copy(), room.raw.copy()
-        assert run(prepared(kernels, row, "float32", rows, width, sm_count), source, target, given) is Verdict.OVERLAP
+        assert run(prepared(kernels, row, dtype, rows, width, sm_count), source, target, given) is Verdict.OVERLAP
         assert target.outside_equals(before)
         original = original_of(row.form)
-        assert compare(cupy, row.form, original, "float32", held, target.values(), given.values).right
+        assert compare(cupy, row.form, original, dtype, held, target.values(), given.values).right

@@ -51,10 +51,15 @@ def check(kernel: driver.Kernel, target: Target, device: int) -> None:
     assert receipt.dynamic_shared_bytes == 0
     assert receipt.max_threads_per_cta is not None
     assert receipt.max_threads_per_cta >= row.threads
-    assert receipt.cluster_ctas == 1
+    assert receipt.cluster_ctas == row.cluster
     capacity = receipt.resident_ctas_per_sm
     assert capacity is not None
     assert 1 <= capacity <= target.ctas_per_sm
+    if row.cluster == 1:
+        assert receipt.resident_clusters is None
+    else:
+        assert receipt.resident_clusters is not None
+        assert 1 <= receipt.resident_clusters <= capacity * target.sm_count // row.cluster
     assert capacity * row.threads <= target.threads_per_sm
     assert capacity * row.threads * receipt.registers <= target.registers_per_sm
     assert capacity * receipt.static_shared_bytes <= target.shared_bytes_per_sm

@@ -38,6 +38,13 @@ _PTX = (
     (r'asm volatile\("\{ \.reg \.pred go;[^"]*@go st\.[^"]*"[^;]*;', "if (go) ptx_copy(to, &value, sizeof value);"),
     (r'asm volatile\("cp\.async\.wait_all;" ::: "memory"\);', ""),
     (r'asm volatile\("" : "\+r"\(word\[w\]\)\);', ";"),
+    (r'asm volatile\("" : "\+r"\(word\.x\)[^;]*;', ";"),
+    (r'asm volatile\("barrier\.cluster\.arrive[^;]*;"[^;]*;', "cluster_arrive();"),
+    (r'asm volatile\("barrier\.cluster\.wait[^;]*;"[^;]*;', "cluster_wait();"),
+    (
+        r'const unsigned int shared = [^;]*;\s*asm volatile\("\{ \.reg \.b32 to; mapa[^"]*"[^;]*;',
+        "cluster_put(place, rank, word);",
+    ),
     (r"__shared__ alignas\(16\)", "alignas(16) __shared__"),
     (r"#\s*(include <|pragma).*", ""),
 )
@@ -136,7 +143,7 @@ def run(
     offset : elements from a page's start to the first; None puts the last one at a page's end.
     spacing : elements from one row of results to the next; as many as it has when omitted.
     y_offset : as `offset`, of the results; at the other end of their pages than x when omitted.
-    seed : of the order in which CTAs run.
+    seed : of the order in which CTAs run, or clusters of them.
     weights : vectors of values, rounded to the storage dtype; `weight_offset` is as `offset`, of each.
     in_place : whether the results are written over x.
     shape : of a launch other than the recipe's own.
@@ -164,7 +171,7 @@ def run(
     vectors = [_vector(weight, dtype, weight_offset) for weight in weights]
     shape = shape or launch_shape(recipe, rows, max(width, 1), 132)
     used = np.zeros(shape.workspace_bytes // 8 + 1, np.uint64) if workspace is None else workspace
-    order = np.random.default_rng(seed).permutation(shape.ctas).astype(np.int32)
+    order = np.random.default_rng(seed).permutation(shape.ctas // recipe.cluster).astype(np.int32)
     first, second, *_ = (*shape.extra, 0, 0)
     held = [vector.bytes.copy() for vector in vectors]
     (parameter,) = parameters or (0.0,)

@@ -19,13 +19,15 @@ from features.proof import Proved, prove
 from features.workload import Workload, workload
 from kernels.recipe import ORIGINAL
 from kernels.recipes import RECIPES, recipe
-from kernels.source import SourceIdentity
+from kernels.source import SourceIdentity, identity
 from policy.catalogue import Catalogue, shipped_catalogue
+from policy.exclusion import exclusion
 from policy.reasons import CANDIDATE, DECISION, REASONS, REQUEST
 from tests.made import H200, made_receipt
 from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 ROOT = Path(__file__).parents[2]
+CLUSTERED = recipe("softmax.cluster2x512x16")
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
 HALF = ("float16",)
 WIDE = Cast(Load("float16"), "float32")
@@ -66,7 +68,13 @@ def _refused(work: Workload, recipe_id: str = "scan.cub128") -> str:
     return _code(prove(work, recipe(recipe_id)))
 
 
-def _code(verdict: Proved | Refused) -> str:
+def without_clusters() -> str:
+    """Return why a recipe of clusters is excluded on a GPU that has none."""
+    older, now = evolve(H200, compute_capability="8.9"), identity(CLUSTERED, "float16")
+    return _code(exclusion(CLUSTERED, "float16", None, None, now, older))
+
+
+def _code(verdict: Proved | Refused | None) -> str:
     assert isinstance(verdict, Refused)
     return verdict.code
 
@@ -161,6 +169,7 @@ PRODUCED: dict[tuple[str, str], Callable[[], str]] = {
     (CANDIDATE, "launch_contradiction"): excludes(cluster_ctas=2),
     (CANDIDATE, "outside_calibrated_domain"): lambda: _excluded(profile=RECIPES_OUTSIDE),
     (CANDIDATE, "no_fit"): lambda: _excluded(profile=_without_recipes()),
+    (CANDIDATE, "clusters_unsupported"): without_clusters,
     (CANDIDATE, "experimental_not_earned"): unearned,
     (CANDIDATE, "not_channel_norm"): lambda: _refused(
         workload("channel_l2", (2, 64, 4096), "float16"), "channel_rms.retained64"

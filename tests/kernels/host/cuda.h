@@ -12,7 +12,12 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
+#define __cluster_dims__(x, y, z)
+#ifdef ROWSMITH_CLUSTER // CTAs of a cluster take turns in the same memory, which the scheduler keeps for each
+#define __shared__ static __attribute__((section("shared_memory")))
+#else
 #define __shared__ static
+#endif
 #define __restrict__
 
 struct alignas(16) uint4 {
@@ -68,6 +73,11 @@ inline void ptx_copy(void *to, const void *from, size_t bytes) {
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes) std::abort();
   std::memcpy(to, from, bytes);
 }
+
+// Of a cluster: waits for what it asked for, or says only that it is there; a word of another CTA's shared memory.
+void cluster_arrive();
+void cluster_wait();
+void cluster_put(unsigned *place, int rank, unsigned word);
 
 inline unsigned atomicInc(unsigned *counter, unsigned last) {
   const unsigned old = *counter;

@@ -1,5 +1,6 @@
-// Runs a kernel's CTAs one after the other, the threads of each as fibers. A shuffle that not all 32 lanes of a warp
-// reach, one whose lanes disagree, or a barrier that a thread misses ends the process with a message.
+// Runs a kernel's CTAs one after the other, or those of a cluster together, their threads as fibers. A shuffle that not
+// all 32 lanes of a warp reach, one whose lanes disagree, a barrier that a thread misses, or a word put into a CTA that
+// may not run ends the process with a message.
 #include "cuda.h"
 
 #include <memory>
@@ -12,7 +13,13 @@ Index threadIdx, blockIdx, gridDim;
 
 namespace {
 
-enum class Wait { running, at_barrier, at_shuffle, done };
+#ifdef ROWSMITH_CLUSTER
+constexpr unsigned cluster_ctas = ROWSMITH_CLUSTER;
+#else
+constexpr unsigned cluster_ctas = 1;
+#endif
+
+enum class Wait { running, at_barrier, at_cluster, at_shuffle, done };
 
 constexpr size_t stack_bytes = 1 << 16;
 
@@ -22,11 +29,14 @@ struct Fiber {
   uint64_t given, taken;
   Shuffle kind;
   int argument;
+  bool arrived;
+  int met; // how often all threads of the cluster were there
   // Left as it is: a process holds a library for each kernel that it meets, and most of a stack is never touched.
   std::unique_ptr<char[]> stack{new char[stack_bytes]};
 };
 
-std::vector<Fiber> fibers;
+std::vector<Fiber> fibers; // a CTA's threads, then the next one's of the cluster
+unsigned current, first_cta;
 ucontext_t scheduler;
 
 struct Launch {
@@ -44,11 +54,36 @@ struct Launch {
   std::abort();
 }
 
+#ifdef ROWSMITH_CLUSTER
+extern "C" char __start_shared_memory[], __stop_shared_memory[];
+std::vector<char> memory_of[cluster_ctas]; // of the CTAs that are not in their turn
+unsigned in_turn;
+
+void give_turn(unsigned cta) {
+  if (cta == in_turn) return;
+  memory_of[in_turn].assign(__start_shared_memory, __stop_shared_memory);
+  memory_of[cta].resize(memory_of[in_turn].size());
+  std::memcpy(__start_shared_memory, memory_of[cta].data(), memory_of[cta].size());
+  in_turn = cta;
+}
+#else
+void give_turn(unsigned) {}
+#endif
+
+unsigned threads_of_cta() { return fibers.size() / cluster_ctas; }
+
+void resume(unsigned fiber) {
+  current = fiber;
+  threadIdx.x = fiber % threads_of_cta();
+  blockIdx.x = first_cta + fiber / threads_of_cta();
+  give_turn(fiber / threads_of_cta());
+  swapcontext(&scheduler, &fibers[fiber].context);
+}
+
 void pause(Wait state) {
-  const unsigned me = threadIdx.x;
-  fibers[me].state = state;
-  swapcontext(&fibers[me].context, &scheduler);
-  threadIdx.x = me;
+  Fiber &mine = fibers[current];
+  mine.state = state;
+  swapcontext(&mine.context, &scheduler);
 }
 
 // What some kernels take besides: see kernels/operands.py.
@@ -109,15 +144,32 @@ bool advance() {
   for (unsigned t = 0; t < fibers.size(); ++t) {
     alive |= fibers[t].state != Wait::done;
     if (fibers[t].state != Wait::running) continue;
-    threadIdx.x = t;
-    swapcontext(&scheduler, &fibers[t].context);
+    resume(t);
   }
   return alive;
 }
 
-void run_cta() {
+// Lets the `count` fibers from `first` on go if they are all at the same barrier.
+bool let_go(unsigned first, unsigned count, Wait barrier) {
+  unsigned there = 0;
+  for (unsigned t = first; t < first + count; ++t) there += fibers[t].state == barrier;
+  if (there == 0) return false;
+  if (there != count) fail("a barrier that not every thread reaches");
+  for (unsigned t = first; t < first + count; ++t) {
+    fibers[t].state = Wait::running;
+    if (barrier != Wait::at_cluster) continue;
+    if (!fibers[t].arrived) fail("a wait for a cluster by a thread that has not arrived");
+    fibers[t].arrived = false;
+    ++fibers[t].met;
+  }
+  return true;
+}
+
+void run_ctas() {
   for (Fiber &fiber : fibers) {
     fiber.state = Wait::running;
+    fiber.arrived = false;
+    fiber.met = 0;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = stack_bytes;
@@ -127,12 +179,9 @@ void run_cta() {
     bool released = false;
     for (size_t t = 0; t < fibers.size(); t += 32) released |= release(&fibers[t]);
     if (released) continue;
-    bool waiting = false;
-    for (Fiber &fiber : fibers) waiting |= fiber.state == Wait::at_barrier;
-    for (Fiber &fiber : fibers) {
-      if (waiting && fiber.state != Wait::at_barrier) fail("a barrier that not every thread reaches");
-      if (waiting) fiber.state = Wait::running;
-    }
+    for (unsigned c = 0; c < cluster_ctas; ++c)
+      released |= let_go(c * threads_of_cta(), threads_of_cta(), Wait::at_barrier);
+    if (!released) let_go(0, fibers.size(), Wait::at_cluster);
   }
 }
 
@@ -140,8 +189,25 @@ void run_cta() {
 
 void barrier() { pause(Wait::at_barrier); }
 
+#ifdef ROWSMITH_CLUSTER
+void cluster_arrive() {
+  if (fibers[current].arrived) fail("a second arrival at a cluster before the first is waited for");
+  fibers[current].arrived = true;
+}
+
+void cluster_wait() { pause(Wait::at_cluster); }
+
+void cluster_put(unsigned *place, int rank, unsigned word) {
+  if (fibers[current].met == 0) fail("a word put into a CTA that may not have begun");
+  for (unsigned t = 0; t < threads_of_cta(); ++t)
+    if (fibers[rank * threads_of_cta() + t].state == Wait::done) fail("a word put into a CTA that has ended");
+  if (static_cast<unsigned>(rank) == in_turn) *place = word;
+  else std::memcpy(memory_of[rank].data() + (reinterpret_cast<char *>(place) - __start_shared_memory), &word, 4);
+}
+#endif
+
 uint64_t shuffle(unsigned mask, uint64_t value, Shuffle kind, int argument) {
-  Fiber &mine = fibers[threadIdx.x];
+  Fiber &mine = fibers[current];
   if (mask != 0xffffffffu) fail("a shuffle of fewer than 32 lanes");
   mine.given = value;
   mine.kind = kind;
@@ -166,10 +232,11 @@ extern "C" void run(const void *x, void *y, void *workspace, const void *gamma, 
             parameter,
             first,
             second};
-  fibers.resize(threads);
+  fibers.resize(threads * cluster_ctas);
   gridDim.x = ctas;
-  for (int c = 0; c < ctas; ++c) {
-    blockIdx.x = order[c];
-    run_cta();
+  for (unsigned c = 0; c < ctas / cluster_ctas; ++c) {
+    first_cta = order[c] * cluster_ctas;
+    run_ctas();
   }
+  if (cluster_ctas > 1) fibers.clear(); // up to a GiB of stacks, of which a process has as many as it meets kernels
 }
