@@ -193,12 +193,14 @@ class Clustering:
     ctas, threads : CTAs a cluster, threads of each.
     phases : packs of eight elements a thread, in all where CTAs hold the row and at a step where they read it twice.
     moves : as of a `Holding`; `steps` where a row of any base is read twice.
+    kept : where a thread's elements are: in `registers`, or in `shared` memory.
     """
 
     ctas: int
     threads: int
     phases: int
     moves: str
+    kept: str = "registers"
 
     @property
     def held(self) -> bool:
@@ -208,8 +210,10 @@ class Clustering:
     @property
     def name(self) -> str:
         """CTAs, threads of each, and elements a thread where they are held."""
-        covers = "c" if self.moves == "cover" else ""
-        return f"cluster{self.ctas}x{self.threads}" + (f"x{8 * self.phases}{covers}" if self.held else "")
+        if not self.held:
+            return f"cluster{self.ctas}x{self.threads}"
+        ways = ("c" if self.moves == "cover" else "") + ("s" if self.kept == "shared" else "")
+        return f"cluster{self.ctas}x{self.threads}x{8 * self.phases}{ways}"
 
     @property
     def template(self) -> str:
@@ -229,25 +233,33 @@ class Clustering:
     @property
     def constants(self) -> tuple[tuple[str, str], ...]:
         """What the template is compiled with."""
-        return (("WHOLE", "true" if self.moves == "vectors" else "false"),) if self.held else ()
+        return (("WHOLE", "true" if self.moves == "vectors" else "false"), ("KEPT", self.kept)) if self.held else ()
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Those of which a thread's elements are registers enough."""
-        most = 2**17 if self.held else 2**18
-        return tuple(s.name for s in STORAGE.values() if self.threads * 8 * self.phases * s.bytes <= most)
+        each = {s.name: 8 * self.phases * s.bytes for s in STORAGE.values()}
+        if self.kept == "shared":
+            return tuple(name for name, size in each.items() if size == _SHARED_BYTES)
+        return tuple(name for name, size in each.items() if self.threads * size <= 2**17)
 
 
+# Of a thread in shared memory: 32 KiB of 256 threads, so that an SM has room for seven CTAs.
+_SHARED_BYTES = 128
 CLUSTER_HELD, CLUSTER_STREAMED = "norm_cluster.cu", "norm_cluster_streamed.cu"
+# From rows of 8k elements on, one way or more for each power of two. What holds less than a whole row leaves SMs idle.
 _CLUSTERED = (
-    *((2, 256, 2), (4, 256, 2), (8, 256, 2), (16, 256, 2), (2, 256, 3), (2, 256, 4), (4, 256, 4), (8, 256, 4)),
-    *((2, 512, 4), (4, 512, 4), (8, 512, 4), (16, 512, 2), (16, 512, 4), (2, 1024, 4), (4, 1024, 4), (16, 1024, 2)),
-    (16, 1024, 4),
+    *((4, 256, 2), (8, 256, 2), (16, 256, 2), (4, 256, 4), (8, 256, 4), (2, 512, 4), (8, 512, 4), (16, 512, 2)),
+    *((16, 512, 4), (16, 1024, 4)),
 )
-_CLUSTER_COVERED = ((4, 512, 4), (8, 512, 4), (8, 256, 4), (16, 512, 4), (16, 1024, 4))
+_CLUSTER_COVERED = ((4, 256, 4), (8, 256, 4), (8, 512, 4), (16, 512, 4), (16, 1024, 4))
+_CLUSTER_SHARED = tuple((ctas, 256, phases) for ctas in (2, 4, 8, 16) for phases in (4, 8))
+_COVERED_SHARED = tuple((ctas, 256, phases) for ctas in (4, 8) for phases in (4, 8))
 CLUSTERINGS = (
     *(Clustering(*way, "vectors") for way in _CLUSTERED),
     *(Clustering(*way, "cover") for way in _CLUSTER_COVERED),
+    *(Clustering(*way, "vectors", "shared") for way in _CLUSTER_SHARED),
+    *(Clustering(*way, "cover", "shared") for way in _COVERED_SHARED),
     Clustering(16, 1024, 2, "steps"),
 )
 

@@ -86,12 +86,12 @@ struct Layer {
   }
 
   // The state of what a thread holds: packs of n elements, of which it has some, from the first on.
-  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(const Held &held) {
     float first[n];
     held.widen(0, first);
     State state = nothing(held.has(0) ? first[0] : 0.0f);
     float sum = 0.0f;
-#pragma unroll
+#pragma unroll(Held::unrolled)
     for (int p = 0; p < packs; ++p) {
       float value[n], part = 0.0f;
       held.widen(p, value);
@@ -101,7 +101,7 @@ struct Layer {
       state.count += held.has(p) ? n : 0;
     }
     state.mean = fmaf(sum, packs * n * inverse(state.count), state.mean);
-#pragma unroll
+#pragma unroll(Held::unrolled)
     for (int p = 0; p < packs; ++p) {
       float value[n], part = 0.0f;
       held.widen(p, value);

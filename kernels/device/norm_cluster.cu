@@ -20,29 +20,55 @@ constexpr int piece = 16 / sizeof(Storage);
 constexpr int pieces = items * ROWSMITH_PHASES / piece;
 // Whether rows are whole vectors on boundaries, weights and results too.
 constexpr bool whole = ROWSMITH_WHOLE;
-constexpr int staged_vectors = pieces * rownorm::weights;
-constexpr bool stages = whole && staged_vectors > 0 && staged_vectors * threads * 16 <= 40 << 10;
 using Vector = rowio::Pack<Storage, piece>;
 
 __device__ __forceinline__ bool on_boundary(const Storage *place) {
   return reinterpret_cast<unsigned long long>(place) % 16 == 0;
 }
 
-// Vectors of a thread, as they are stored: those before `left`, counted in threads.
+// Where a thread's vectors are, as they are stored: in its registers, or in places of its own in shared memory, which
+// leaves registers to more CTAs.
+enum class Kept { registers, shared };
+constexpr Kept kept = Kept::ROWSMITH_KEPT;
+
+// Weights are on their way while CTAs meet, where shared memory has places for them beside L1.
+constexpr int staged_vectors = pieces * rownorm::weights;
+constexpr bool stages = whole && staged_vectors > 0 && kept == Kept::registers && staged_vectors * threads * 16 <= 40 << 10;
+
+// Vectors of a thread: those before `left`, counted in threads.
 struct Held {
-  Vector vector[pieces];
+  Vector vector[kept == Kept::registers ? pieces : 1];
+  uint4 *place;
   int left;
+  static constexpr int unrolled = kept == Kept::registers ? pieces : 2;
 
   __device__ __forceinline__ bool has(int p) const { return p * threads < left; }
 
-  // Of many vectors the compiler has to forget what they were widened to, which takes twice their registers: kept, it was
-  // 64 to 96 bytes a thread of local memory (cluster16x1024x64, sm_90, NVRTC 13.0.88).
-  __device__ __forceinline__ void widen(int p, float (&value)[piece]) {
-    if constexpr (pieces >= 8) {
-      uint4 &word = vector[p].vector(0);
-      asm volatile("" : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w));
+  __device__ __forceinline__ void ask(int p, const Storage *source) {
+    if constexpr (kept == Kept::registers) {
+      vector[p].clear();
+      predicated::load(vector[p].vector(0), source, has(p));
+    } else if (has(p)) {
+      rownorm::copy_vector(place + p * threads, source);
+    } else {
+      place[p * threads] = make_uint4(0, 0, 0, 0);
     }
-    rownorm::widen<Storage>(vector[p], value);
+  }
+
+  __device__ __forceinline__ void settle() {
+    if constexpr (kept == Kept::shared) {
+      asm volatile("cp.async.wait_all;" ::: "memory");
+    }
+  }
+
+  __device__ __forceinline__ void widen(int p, float (&value)[piece]) const {
+    if constexpr (kept == Kept::registers) {
+      rownorm::widen<Storage>(vector[p], value);
+    } else {
+      Vector read;
+      read.vector(0) = place[p * threads];
+      rownorm::widen<Storage>(read, value);
+    }
   }
 };
 
@@ -95,12 +121,11 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
   const int end = lane < head ? lane : lane + vectors * piece;
   __shared__ uint4 staged[stages ? staged_vectors : 1][threads];
 
-  Held held{{}, left};
+  __shared__ uint4 places[kept == Kept::shared ? pieces : 1][threads];
+
+  Held held{{}, &places[0][lane], left};
 #pragma unroll
-  for (int p = 0; p < pieces; ++p) {
-    held.vector[p].clear();
-    predicated::load(held.vector[p].vector(0), source + first + p * threads * piece, held.has(p));
-  }
+  for (int p = 0; p < pieces; ++p) held.ask(p, source + first + p * threads * piece);
   const Storage alone = has_end ? source[end] : rowio::narrow<Storage>(0.0f);
   if constexpr (stages) {
 #pragma unroll
@@ -111,6 +136,7 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
     }
   }
 
+  held.settle();
   Algebra::State state = Algebra::of<pieces, piece>(held);
   if (has_end) state = Algebra::merge(state, Algebra::of_one(rowio::widen(alone)));
 
@@ -119,7 +145,7 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
   if constexpr (stages) {
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
-#pragma unroll
+#pragma unroll(Held::unrolled)
   for (int p = 0; p < pieces; ++p) {
     const int at = first + p * threads * piece;
     if (!held.has(p)) continue;
@@ -135,8 +161,9 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
     } else {
       finish(value, result, given, at);
     }
-    held.vector[p].narrow_from(value);
-    store(held.vector[p], target + at, wide_store);
+    Vector out;
+    out.narrow_from(value);
+    store(out, target + at, wide_store);
   }
   if (has_end) {
     float single[1] = {rowio::widen(alone)};

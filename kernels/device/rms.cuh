@@ -31,9 +31,9 @@ struct Rms {
   }
 
   // The state of what a thread holds: packs of n elements, of which those that it lacks are 0.
-  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(const Held &held) {
     State state = nothing(0.0f);
-#pragma unroll
+#pragma unroll(Held::unrolled)
     for (int p = 0; p < packs; ++p) {
       float value[n];
       held.widen(p, value);

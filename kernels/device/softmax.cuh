@@ -68,9 +68,9 @@ struct Softmax {
 
   // The state of what a thread holds: packs of n elements, of which it has some. The largest element is found first, so
   // that no sum is multiplied again.
-  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(Held &held) {
+  template <int packs, int n, typename Held> static __device__ __forceinline__ State of(const Held &held) {
     State state = nothing(0.0f);
-#pragma unroll
+#pragma unroll(Held::unrolled)
     for (int p = 0; p < packs; ++p) {
       float value[n];
       held.widen(p, value);
@@ -78,7 +78,7 @@ struct Softmax {
       for (int i = 0; i < n; ++i) state.most = larger(state.most, held.has(p) ? value[i] : lowest());
     }
     const float base = base_of(state.most);
-#pragma unroll
+#pragma unroll(Held::unrolled)
     for (int p = 0; p < packs; ++p) {
       float value[n], part = 0.0f;
       held.widen(p, value);
