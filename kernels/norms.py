@@ -193,7 +193,7 @@ CLUSTERINGS = (
     Clustering(16, 1024, 2),
     Clustering(16, 1024, 4, dtypes=("float32",)),
     Clustering(16, 1024, 8, dtypes=_HALVES),
-    Clustering(16, 1024, 2, held=False),
+    Clustering(16, 512, 4, held=False),
 )
 
 

@@ -38,6 +38,10 @@ struct Layer {
     return merged(a, b.count, b.mean - a.mean, b.squares);
   }
 
+  template <typename Across> static __device__ __forceinline__ State joined(State state, Across across) {
+    return across(state, [](State a, State b) { return merge(a, b); });
+  }
+
   // Takes those of n values from `low` to before `high`, and leaves differences in their places.
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int low, int high) {
     if (low >= high) return;

@@ -19,6 +19,13 @@ namespace {
 constexpr int piece = 16 / sizeof(Storage);
 constexpr int pieces = items * ROWSMITH_PHASES / piece;
 using Vector = rowio::Pack<Storage, piece>;
+// How many vectors of x have their weights asked for before they are used, for no load passes a store, for all that the
+// compiler knows. Two vectors of weights a thread are 32 KiB a CTA of 1024, which is about what L2 sends in the time
+// that it takes to answer; four where registers are left.
+constexpr int asked = (pieces > 4 ? 2 : 4) / rownorm::room, ahead = asked < pieces ? asked : pieces;
+// Whether the first of them are, before CTAs meet: over a meeting of states of three words, 32 held registers and eight
+// of weights were up to 32 bytes a thread of local memory (layernorm_gamma_beta, 1024 threads, sm_90, NVRTC 13.0.88).
+constexpr bool early = pieces <= 4 || sizeof(Algebra::State) == 4;
 
 __device__ __forceinline__ bool on_boundary(const Storage *place) {
   return reinterpret_cast<unsigned long long>(place) % 16 == 0;
@@ -37,25 +44,42 @@ __device__ __forceinline__ void store(const Vector &vector, Storage *target, boo
   for (int i = 0; i < piece; ++i) target[i] = vector.element[i];
 }
 
-// Turns elements of a row, the first of which is number `at` of it, into results.
-template <int n>
-__device__ __forceinline__ void finish(float (&value)[n], const Algebra::Result &result, const rownorm::Given &given,
-                                       int at) {
+// What of each weight a vector of x meets.
+struct Share {
+  Vector of[rownorm::room];
+
+  // `at` is the number of the first element in a row.
+  __device__ __forceinline__ void ask(const rownorm::Given &given, int at) {
 #pragma unroll
-  for (int i = 0; i < n; ++i) value[i] = result(value[i]);
+    for (int w = 0; w < rownorm::weights; ++w) {
+      const Storage *source = given.weight[w] + at;
+      if (on_boundary(source)) {
+        of[w].load_each(source);
+      } else {
 #pragma unroll
-  for (int w = 0; w < rownorm::weights; ++w) {
-    const Storage *source = given.weight[w] + at;
-    rowio::Pack<Storage, piece> weight;
-    if (n == piece && on_boundary(source)) {
-      weight.load_each(source);
-    } else {
-#pragma unroll
-      for (int i = 0; i < n; ++i) weight.element[i] = source[i];
+        for (int i = 0; i < piece; ++i) of[w].element[i] = source[i];
+      }
     }
-    rownorm::weigh(w, value, weight.element);
   }
-}
+
+  __device__ __forceinline__ void ask_one(const rownorm::Given &given, int at) {
+#pragma unroll
+    for (int w = 0; w < rownorm::weights; ++w) of[w].element[0] = given.weight[w][at];
+  }
+
+  __device__ __forceinline__ void settle() {
+#pragma unroll
+    for (int w = 0; w < rownorm::weights; ++w) forget(of[w]);
+  }
+
+  // Turns elements into results.
+  template <int n> __device__ __forceinline__ void finish(float (&value)[n], const Algebra::Result &result) const {
+#pragma unroll
+    for (int i = 0; i < n; ++i) value[i] = result(value[i]);
+#pragma unroll
+    for (int w = 0; w < rownorm::weights; ++w) rownorm::weigh(w, value, of[w].element);
+  }
+};
 
 } // namespace
 
@@ -92,22 +116,33 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
   float single[1] = {rowio::widen(alone)};
   if (has_end) Algebra::take(state, single, 0, 1);
 
+  Share share[pieces], of_end;
+  const auto ask_weights = [&](int p) {
+    if (p < pieces && p * threads < left) share[p].ask(given, first + p * threads * piece);
+  };
+#pragma unroll
+  for (int p = 0; p < (early ? ahead : 0); ++p) ask_weights(p);
+
   const Algebra::Result result(all_of_cluster(state), static_cast<float>(width), given.eps);
+#pragma unroll
+  for (int p = 0; p < (early ? 0 : ahead); ++p) ask_weights(p);
   const bool wide_store = on_boundary(target + head);
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
-    const int at = first + p * threads * piece;
     if (p * threads >= left) continue;
     float value[piece];
     forget(held[p]);
     held[p].widen_to(value);
-    finish(value, result, given, at);
+    share[p].settle();
+    share[p].finish(value, result);
     held[p].narrow_from(value);
-    store(held[p], target + at, wide_store);
+    ask_weights(p + ahead);
+    store(held[p], target + first + p * threads * piece, wide_store);
   }
   if (has_end) {
+    of_end.ask_one(given, end);
     single[0] = rowio::widen(alone);
-    finish(single, result, given, end);
+    of_end.finish(single, result);
     target[end] = rowio::narrow<Storage>(single[0]);
   }
 }

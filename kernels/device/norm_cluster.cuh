@@ -30,18 +30,24 @@ __device__ __forceinline__ void put(unsigned int *place, int rank, unsigned int 
 
 } // namespace cluster
 
+template <int lanes> __device__ __forceinline__ Algebra::State joined(Algebra::State state) {
+  return Algebra::joined(state, [](auto value, auto combine) {
+    return rownorm::across<lanes, Algebra::commutes>(value, combine);
+  });
+}
+
 // The state of a row, of which each thread of the cluster's CTAs has a part. States are merged in an order that ranks,
 // warps and lanes alone decide, so that every thread gets the same bits. The second half of `cluster::begin`.
 __device__ __forceinline__ Algebra::State all_of_cluster(Algebra::State state) {
   constexpr int warps = threads / 32, words = sizeof(Algebra::State) / 4;
   __shared__ Algebra::State of_warp[warps];
   __shared__ unsigned int of_rank[ctas][words];
-  state = all_of<32>(state);
+  state = joined<32>(state);
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = state;
   __syncthreads();
   cluster::wait();
   if (threadIdx.x < 32) {
-    state = all_of<warps>(of_warp[threadIdx.x % warps]);
+    state = joined<warps>(of_warp[threadIdx.x % warps]);
     unsigned int word[words];
     memcpy(word, &state, sizeof state);
     if (threadIdx.x < ctas) {
@@ -52,7 +58,7 @@ __device__ __forceinline__ Algebra::State all_of_cluster(Algebra::State state) {
   cluster::arrive();
   cluster::wait();
   memcpy(&state, of_rank[threadIdx.x % ctas], sizeof state);
-  return all_of<ctas>(state);
+  return joined<ctas>(state);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// <op>.cluster16x1024: normalized rows of any width and base, a cluster of CTAs a row, PHASES packs of each at a step.
+// <op>.cluster16x512: normalized rows of any width and base, a cluster of CTAs a row, PHASES packs of each at a step.
 //
 // Layout       rows of adjacent elements, x_pitch and y_pitch elements apart, and weights, on any element-aligned base
 // Mapping      CLUSTER neighbouring CTAs take a row: equal runs, by rank, of the packs that 16-byte boundaries of x cut
@@ -21,6 +21,7 @@ extern "C" __global__ void __cluster_dims__(ROWSMITH_CLUSTER, 1, 1) __launch_bou
   const long long skipped = max(begin, 0ll);
   row = Row{row.source + skipped, row.target + skipped, max(end - skipped, 0ll), static_cast<int>(begin - skipped),
             row.wide_store};
+#pragma unroll
   for (int w = 0; w < rownorm::weights; ++w) given.weight[w] += skipped;
   const Algebra::State state = all_of_cluster(state_of<threads, ROWSMITH_PHASES>(row, threadIdx.x));
   write<threads, ROWSMITH_PHASES>(row, state, width, given, threadIdx.x);

@@ -18,6 +18,10 @@ struct Rms {
 
   static __device__ __forceinline__ State merge(State a, State b) { return State{a.squares + b.squares}; }
 
+  template <typename Across> static __device__ __forceinline__ State joined(State state, Across across) {
+    return across(state, [](State a, State b) { return merge(a, b); });
+  }
+
   // Takes n values, of which those that are not the row's are 0.
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int, int) {
     float squares = 0.0f;

@@ -43,6 +43,14 @@ struct Softmax {
     return State{most, a.sum * relative(a.most, base) + b.sum * relative(b.most, base)};
   }
 
+  // Merges the states of lanes, `across(value, combine)` being what all of them have: by one exponential a lane, where
+  // pairs that merge take two at each step.
+  template <typename Across> static __device__ __forceinline__ State joined(State state, Across across) {
+    const float most = across(state.most, [](float a, float b) { return larger(a, b); });
+    const float sum = state.sum * relative(state.most, base_of(most));
+    return State{most, across(sum, [](float a, float b) { return a + b; })};
+  }
+
   // Takes those of n values from `low` to before `high`.
   template <int n> static __device__ __forceinline__ void take(State &state, float (&value)[n], int low, int high) {
     if (low > 0 || high < n) {

@@ -82,10 +82,10 @@ def test_what_lanes_hold_is_read_once_and_what_is_streamed_twice() -> None:
 
 def test_what_a_cluster_holds_is_read_once_by_as_many_programs_as_it_has_ctas() -> None:
     held = facts("layernorm_gamma_beta", "cluster16x1024x64", 3, 2**20)
-    again = facts("layernorm_gamma_beta", "cluster16x1024", 3, 2**20 + 1)
+    again = facts("layernorm_gamma_beta", "cluster16x512", 3, 2**20 + 1)
     assert (held["loads_per_element"], held["reread_bytes"], held["chunks_per_row"], held["programs"]) == (1, 0, 1, 48)
     assert (again["loads_per_element"], again["reread_bytes"]) == (2, 3 * (2**20 + 1) * 2)
-    assert again["chunks_per_row"] == 5  # of 16 x 1024 threads, two packs of eight each
+    assert again["chunks_per_row"] == 5  # of 16 x 512 threads, four packs of eight each
     assert (held["state_bytes"], held["numerics"]) == (12, "reordered")
 
 
@@ -97,8 +97,8 @@ def test_what_a_cluster_holds_is_read_once_by_as_many_programs_as_it_has_ctas() 
         ("cluster16x1024x64", "float32", 1, 2**19, "dtype_unsupported"),
         ("cluster16x1024x32", "float32", 1, 2**19, None),
         ("cluster16x1024x32", "float32", 1, 2**19 + 1, "width_too_large"),
-        ("cluster16x1024", "float32", 1, 2**40, None),
-        ("cluster16x1024", "float32", 1, 8192, "width_too_small"),
+        ("cluster16x512", "float32", 1, 2**40, None),
+        ("cluster16x512", "float32", 1, 4096, "width_too_small"),
         ("cluster4x256x16", "float16", 128, 1024, "width_too_small"),
         ("cluster4x256x16", "float16", 128, 1025, None),
         ("cluster4x256x16", "float32", 128, 513, None),
