@@ -10,14 +10,13 @@ from features.claim import Claim
 from features.errors import Refused
 from features.expression import Load, Reduce, Weight, every_node
 from features.program import Program, normalization, parameters_of
+from features.proofs_scan import not_vectors
 from features.workload import Workload
 from features.workloads import Workloads
 from kernels.dtypes import storage
-from kernels.guard import VECTOR_BYTES
 from kernels.launch import MAX_GRID, rows_per_program
 from kernels.norms import NORMS, ROWS_ALIGNED, algebra_of, holds, loads, original_lanes
 from kernels.recipe import ORIGINAL, Recipe
-from kernels.reductions import LEAST_SHARE
 
 _FORMULAS = {
     "softmax": "exp(x - max x) / sum exp(x - max x)",
@@ -95,25 +94,22 @@ def lanes_are_filled(work: Workload | Workloads, recipe: Recipe) -> Claim:
 
 
 def row_in_cluster(work: Workload | Workloads, recipe: Recipe) -> Claim:
-    """The CTAs of a cluster hold a row or go through it in steps, and more than an eighth of its threads have some."""
+    """The CTAs of a cluster hold a row and half of them would not, or it is more than they take at a step."""
     threads = recipe.cluster * recipe.threads
-    step = threads * recipe.items * recipe.phases
-    least = threads * (VECTOR_BYTES // storage(work.dtype).bytes) // LEAST_SHARE
+    step, held = threads * recipe.items * recipe.phases, holds(recipe)
+    least = step // 2 if held else step
     ctas = work.rows * recipe.cluster
     return Claim(
         (
             (
                 "width_too_large",
-                (not holds(recipe)) | (work.width <= step),
-                lambda: (
-                    f"width {work.width} is more than the {step} elements that {recipe.cluster} CTAs of "
-                    f"{recipe.threads} threads hold"
-                ),
+                (not held) | (work.width <= step),
+                lambda: f"width {work.width} is more than the {step} elements that {_cluster_of(recipe)} hold",
             ),
             (
                 "width_too_small",
                 work.width > least,
-                lambda: f"width {work.width} is at most the {least} elements that an eighth of {threads} threads take",
+                lambda: f"width {work.width} is at most the {least} elements that fewer than {_cluster_of(recipe)} take",
             ),
             ("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
         ),
@@ -121,8 +117,18 @@ def row_in_cluster(work: Workload | Workloads, recipe: Recipe) -> Claim:
     )
 
 
+def _cluster_of(recipe: Recipe) -> str:
+    return f"{recipe.cluster} CTAs of {recipe.threads} threads"
+
+
+def ragged_rows(work: Workload | Workloads, recipe: Recipe) -> Claim:
+    """Not every row is whole vectors on boundaries: those have recipes of their own."""
+    return Claim((not_vectors(work),), dict)
+
+
 NORM_PROOFS: dict[str, Callable[[Workload | Workloads, Recipe], Claim]] = {
     "row_normalization": row_normalization,
     "lanes_are_filled": lanes_are_filled,
     "row_in_cluster": row_in_cluster,
+    "ragged_rows": ragged_rows,
 }

@@ -100,18 +100,17 @@ def row_in_lanes(work: Workload | Workloads, recipe: Recipe) -> Claim:
 def row_in_cover(work: Workload | Workloads, recipe: Recipe) -> Claim:
     """The lanes hold a row wherever it begins, and not every row is whole vectors, which have recipes of their own."""
     held = row_in_lanes(work, recipe)
+    return Claim((*held.conditions, not_vectors(work)), held.facts)
+
+
+def not_vectors(work: Workload | Workloads) -> Condition:
+    """Some row begins or ends off a 16-byte boundary."""
     vector = VECTOR_BYTES // storage(work.dtype).bytes
     whole = (work.width % vector == 0) & (work.row_pitch % vector == 0) & (work.alignment_bytes % VECTOR_BYTES == 0)
-    return Claim(
-        (
-            *held.conditions,
-            (
-                "rows_are_vectors",
-                whole ^ True,
-                lambda: f"width {work.width} and row pitch {work.row_pitch} are whole vectors of {vector}, aligned",
-            ),
-        ),
-        held.facts,
+    return (
+        "rows_are_vectors",
+        whole ^ True,
+        lambda: f"width {work.width} and row pitch {work.row_pitch} are whole vectors of {vector}, aligned",
     )
 
 

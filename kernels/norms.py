@@ -223,7 +223,7 @@ class Clustering:
     @property
     def proofs(self) -> tuple[str, ...]:
         """What it needs besides the expression."""
-        return ("row_in_cluster", "aligned_rows") if self.moves == "vectors" else ("row_in_cluster",)
+        return ("row_in_cluster", *_CLUSTER_PROOFS[self.moves])
 
     @property
     def alignment(self) -> tuple[str, str]:
@@ -244,6 +244,7 @@ class Clustering:
         return tuple(name for name, size in each.items() if self.threads * size <= 2**17)
 
 
+_CLUSTER_PROOFS = {"vectors": ("aligned_rows",), "cover": ("ragged_rows",), "steps": ()}
 # Of a thread in shared memory: 32 KiB of 256 threads, so that an SM has room for seven CTAs.
 _SHARED_BYTES = 128
 CLUSTER_HELD, CLUSTER_STREAMED = "norm_cluster.cu", "norm_cluster_streamed.cu"

@@ -46,7 +46,7 @@ struct Layer {
   // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits. Means are taken relative
   // to that of the first lane, so that equal ones stay what they are.
   template <int lanes> static __device__ __forceinline__ State across(State state) {
-    const float near = __shfl_sync(0xffffffffu, state.mean, threadIdx.x % 32 / lanes * lanes);
+    const float near = __shfl_sync(0xffffffffu, state.mean, 0, lanes);
     const float all = rownorm::across<lanes>(state.count, rownorm::added), apart = state.mean - near;
     const float further = rownorm::across<lanes>(state.count > 0.0f ? state.count * inverse(all) * apart : 0.0f, rownorm::added);
     const float beyond = apart - further;

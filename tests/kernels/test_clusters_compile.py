@@ -16,7 +16,7 @@ from kernels.recipes import RECIPES, is_fitted_on, recipe
 from kernels.toolchain import toolchain
 
 CLUSTERED = [row for row in RECIPES if row.cluster > 1]
-ROW = recipe("softmax.cluster16x1024x64")
+ROW = recipe("softmax.cluster16x1024x32")
 # Attributes of `.nv.info` sections, by the number that the assembler writes.
 _REGISTERS, _FRAME_BYTES, _CLUSTER = 0x2F, 0x11, 0x3D
 _SIZED = 4  # the format of an attribute that has a size and as many bytes

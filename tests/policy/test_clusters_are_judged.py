@@ -15,7 +15,7 @@ from kernels.target import Target
 from policy.exclusion import exclusion
 from tests.made import H200, made_receipt
 
-ROW = recipe("rmsnorm_gamma.cluster16x1024x16")
+ROW = recipe("rmsnorm_gamma.cluster16x1024x32")
 CLEAN = made_receipt(ROW, "float16")
 
 
@@ -32,7 +32,7 @@ def test_a_target_without_clusters_refuses_by_a_reason_of_its_own(capability: st
         assert found is not None
         assert found.code == "clusters_unsupported"
         sm = "sm_" + capability.replace(".", "")
-        assert found.fact == f"rmsnorm_gamma.cluster16x1024x16 is launched in clusters of 16 CTAs, which {sm} has not"
+        assert found.fact == f"rmsnorm_gamma.cluster16x1024x32 is launched in clusters of 16 CTAs, which {sm} has not"
 
 
 @pytest.mark.parametrize("capability", ["9.0", "10.0", "12.0"])
@@ -48,7 +48,7 @@ def test_later_targets_have_clusters(capability: str) -> None:
         (
             {"resident_clusters": None},
             "resource_unknown",
-            "resident_clusters of rmsnorm_gamma.cluster16x1024x16 is unk",
+            "resident_clusters of rmsnorm_gamma.cluster16x1024x32 is unk",
         ),
         ({"resident_clusters": 0}, "zero_capacity", "no cluster of 16 CTAs"),
         ({"resident_clusters": -1}, "launch_contradiction", "resident_clusters is -1"),

@@ -27,7 +27,7 @@ from tests.made import H200, made_receipt
 from tests.policy.cases import ask, profile_priced_by, profile_with, with_receipts
 
 ROOT = Path(__file__).parents[2]
-CLUSTERED = recipe("softmax.cluster2x512x16")
+CLUSTERED = recipe("softmax.cluster2x512x32")
 EVERYTHING, NOTHING = [0.0, 1e12], [-2.0, -1.0]
 HALF = ("float16",)
 WIDE = Cast(Load("float16"), "float32")
