@@ -1,15 +1,17 @@
 // LayerNorm as the algebra of a row normalization, in FP32.
 //
-// Where a row is read in chunks, its state is count, mean and sum of squared differences from it (Welford). A chunk's
-// mean is taken relative to the mean so far, and to the first element before there is one; states are merged by Chan,
-// Golub and LeVeque (1979). Every term of a sum of squares is positive, so that none cancels, and a constant row has
-// its own value as mean and exactly 0 squares.
+// Where a row is read in chunks, or by CTAs that meet, its state is count, mean and sum of squared differences from it
+// (Welford). A chunk's mean is taken relative to the mean so far, and to the first element before there is one; states
+// are merged by Chan, Golub and LeVeque (1979). Every term of a sum of squares is positive, so that none cancels, and a
+// constant row has its own value as mean and exactly 0 squares.
 //
 // Where lanes hold a row, the mean is taken first, then the differences from it: their squares, and their sum, which
 // tells how far the first mean was off. So its rounding does not matter, and a constant row is exact there, too.
 //
 // Sums for a mean add shares of elements, each divided by a power of two that is no less than their number: the
-// product is exact, and joins the sum in one fused operation. So they overflow nowhere.
+// product is exact, and joins the sum in one fused operation. So they overflow nowhere. Counts are divided by through a
+// reciprocal, off by an ulp where it is not exact: `/` is some 50 instructions, and a kernel that runs once through 300
+// of them waits for each.
 //
 // A result is (x - mean) times rsqrtf(squares / N + eps), whose error is at most 2 ulp. Of differences of 1e20 the
 // squares are inf and every result is 0; a NaN or an infinity makes a row of NaN. With eps = 0 a constant row gives 0 x
@@ -43,12 +45,13 @@ struct Layer {
                  fmaf(step * weight, step, a.squares + b.squares)};
   }
 
-  // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits. Means are taken relative
-  // to that of the first lane, so that equal ones stay what they are.
+  // What each `lanes` neighbouring lanes of a warp have together; all of them get the same bits. Means are taken
+  // relative to that of the first lane, so that equal ones stay what they are.
   template <int lanes> static __device__ __forceinline__ State across(State state) {
     const float near = __shfl_sync(0xffffffffu, state.mean, 0, lanes);
     const float all = rownorm::across<lanes>(state.count, rownorm::added), apart = state.mean - near;
-    const float further = rownorm::across<lanes>(state.count > 0.0f ? state.count * inverse(all) * apart : 0.0f, rownorm::added);
+    const float part = state.count > 0.0f ? state.count * inverse(all) * apart : 0.0f;
+    const float further = rownorm::across<lanes>(part, rownorm::added);
     const float beyond = apart - further;
     const float squares = fmaf(state.count > 0.0f ? state.count * beyond : 0.0f, beyond, state.squares);
     return State{all, near + further, rownorm::across<lanes>(squares, rownorm::added)};
@@ -75,7 +78,8 @@ struct Layer {
       squares = fmaf(apart, apart, squares);
     }
     const float all = state.count + count, share = count * inverse(all);
-    state = State{all, fmaf(step, share, state.mean), fmaf(step * (state.count * share), step, state.squares + squares)};
+    const float between = step * (state.count * share);
+    state = State{all, fmaf(step, share, state.mean), fmaf(between, step, state.squares + squares)};
   }
 
   template <int n>

@@ -71,8 +71,8 @@ __device__ __forceinline__ void weigh(float (&result)[n], const rowio::Pack<ROWS
   }
 }
 
-// Asks for a vector that is to be in shared memory when `cp.async.wait_all` returns. It stays in L1, too: other CTAs of an
-// SM ask for the same weights.
+// Asks for a vector that is to be in shared memory when `cp.async.wait_all` returns. It stays in L1, too: other CTAs of
+// an SM ask for the same weights.
 __device__ __forceinline__ void copy_vector(void *to, const void *from) {
   const unsigned int shared = static_cast<unsigned int>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(from) : "memory");

@@ -1,6 +1,7 @@
-// <op>.cluster2x512x16 .. cluster16x1024x64: normalized rows that the CTAs of a cluster hold together, read once.
+// <op>.cluster4x256x16 .. cluster8x256x64cs: normalized rows that the CTAs of a cluster hold together, read once.
 //
-// Layout       rows of adjacent elements, x_pitch and y_pitch elements apart, and weights, on any element-aligned base
+// Layout       rows of adjacent elements, x_pitch and y_pitch elements apart, and weights: where WHOLE, whole vectors
+//              on 16-byte boundaries, results too; else on any element-aligned base
 // Mapping      CLUSTER neighbouring CTAs take a row: equal runs of its 16-byte vectors, by rank; in a CTA vector v is
 //              thread v mod T's. What lies before the first vector and after the last one are single elements of the
 //              last CTA's threads
@@ -9,8 +10,8 @@
 //              compute capability 9.0
 // Determinism  the order of additions depends on the recipe, the width, and where a row lies between 16-byte boundaries
 //
-// A vector stays in registers as it is stored, 64 elements of 2 bytes in 32 of them, and is widened twice: so one CTA
-// of 1024 threads, which has 64 registers a thread, holds 65536 elements.
+// A vector is kept as it is stored and widened as often as it is used. In registers, 64 elements of 2 bytes a thread of
+// 1024 left too few for the rest: 64 to 168 bytes a thread in local memory (sm_90, NVRTC 13.0.88).
 #include "norm_cluster.cuh"
 #include "predicated.cuh"
 
@@ -33,7 +34,8 @@ constexpr Kept kept = Kept::ROWSMITH_KEPT;
 
 // Weights are on their way while CTAs meet, where shared memory has places for them beside L1.
 constexpr int staged_vectors = pieces * rownorm::weights;
-constexpr bool stages = whole && staged_vectors > 0 && kept == Kept::registers && staged_vectors * threads * 16 <= 40 << 10;
+constexpr bool stages =
+    whole && kept == Kept::registers && staged_vectors > 0 && staged_vectors * threads * 16 <= 40 << 10;
 
 // Vectors of a thread: those before `left`, counted in threads.
 struct Held {

@@ -1,9 +1,9 @@
 // Rows that the CTAs of a thread block cluster share: how a CTA gives its state to the others.
 //
-// CTAs of a cluster run at once, so that none waits for one that does not, and a row's state needs no memory but theirs.
-// `begin` and its `wait` only tell that all of them run: nobody may write into a CTA that has not begun. They lie at
-// the two ends of a CTA's own work, so that they cost nothing. After the second meeting each CTA reads its own shared
-// memory alone: none can leave too early.
+// CTAs of a cluster run at once, so that none waits for one that does not, and a row's state needs no memory but
+// theirs. `begin` and its `wait` only tell that all of them run: nobody may write into a CTA that has not begun. They
+// lie at the two ends of a CTA's own work, so that they cost nothing. After the second meeting each CTA reads its own
+// shared memory alone: none can leave too early.
 #pragma once
 
 #include "norm_rows.cuh"

@@ -91,17 +91,21 @@ struct Lanes {
     return rownorm::across<group>(value, merge);
   }
 
-  // Combines what the warps of a row have, all lanes of each the same. Calls of one kernel differ in `turn`.
+  // What the warps of a row have, all lanes of each the same: each `warps` lanes get one's each. Calls of one kernel
+  // differ in `turn`.
+  template <int turn, typename Value> __device__ __forceinline__ Value of_warps(Value value) const {
+    __shared__ Value totals[threads / 32];
+    const int warp = threadIdx.x / 32, first_warp = warp / warps * warps;
+    if (threadIdx.x % 32 == 0) totals[warp] = value;
+    __syncthreads();
+    return totals[first_warp + threadIdx.x % warps];
+  }
+
+  // Combines what the warps of a row have, all lanes of each the same.
   template <int turn, typename Value, typename Merge>
   __device__ __forceinline__ Value over_warps(Value value, Merge merge) const {
-    if constexpr (warps > 1) {
-      __shared__ Value totals[threads / 32];
-      const int warp = threadIdx.x / 32, first_warp = warp / warps * warps;
-      if (threadIdx.x % 32 == 0) totals[warp] = value;
-      __syncthreads();
-      value = rownorm::across<warps>(totals[first_warp + threadIdx.x % warps], merge);
-    }
-    return value;
+    if constexpr (warps == 1) return value;
+    else return rownorm::across<warps>(of_warps<turn>(value), merge);
   }
 };
 

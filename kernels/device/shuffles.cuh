@@ -16,8 +16,8 @@ template <typename Value> __device__ __forceinline__ Value shuffled(const Value 
   return other;
 }
 
-// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, for either order is the same
-// to the bit. The whole warp calls it.
+// Combines what each `lanes` neighbouring lanes of a warp have; all of them get the result, for either order is the
+// same to the bit. The whole warp calls it.
 template <int lanes, typename Value, typename Merge> __device__ __forceinline__ Value across(Value value, Merge merge) {
 #pragma unroll
   for (int distance = lanes / 2; distance > 0; distance /= 2) value = merge(value, shuffled(value, distance));

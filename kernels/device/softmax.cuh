@@ -96,7 +96,8 @@ struct Softmax {
   // What an element of a row becomes, of which this is the state.
   struct Result {
     float base, share;
-    __device__ __forceinline__ Result(State state, float, float) : base(base_of(state.most)), share(__fdividef(1.0f, state.sum)) {}
+    __device__ __forceinline__ Result(State state, float, float)
+        : base(base_of(state.most)), share(__fdividef(1.0f, state.sum)) {}
     __device__ __forceinline__ float operator()(float x) const { return relative(x, base) * share; }
   };
 
@@ -128,7 +129,7 @@ struct Softmax {
     if constexpr (Row::warps == 1) {
       share = __fdividef(1.0f, sum);
     } else {
-      const State all = row.template over_warps<0>(State{most, sum}, [](State a, State b) { return merge(a, b); });
+      const State all = across<Row::warps>(row.template of_warps<0>(State{most, sum}));
       share = __fdividef(relative(most, base_of(all.most)), all.sum);
     }
 #pragma unroll
