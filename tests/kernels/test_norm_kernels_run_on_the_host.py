@@ -96,7 +96,7 @@ def geometries(row: Recipe, dtype: str) -> Iterator[tuple[int, int, int, int | N
         yield from sorted({taken[len(taken) * part // 4 - (part > 0)] for part in (0, 2, 4)} if taken else ())
 
 
-WIDE = ("held32x16", "held128x16", "cover32x16", "cover128x16", "streamed256", "cluster4x256x16")
+WIDE = ("held32x16", "held128x16", "cover32x16", "cover128x16", "streamed256", "cluster4x256x32c")
 FITTED = [norm for norm in NORMS.values() if norm.fitted]
 
 
