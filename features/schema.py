@@ -13,7 +13,8 @@ from features.workloads import Workloads
 from kernels.dtypes import storage
 from kernels.identity import digest
 from kernels.launch import lane_elements, load_bytes, spread
-from kernels.norms import NORMS, combined
+from kernels import norms
+from kernels.norms import NORMS
 from kernels.recipe import Recipe
 from kernels.target import Target
 
@@ -34,7 +35,8 @@ class Point:
     threads of each of `row_parts` CTAs take a row together, `row_phases` chunks of 8 elements (for a reduction, vectors
     of 16 bytes) a thread at a step; a CTA takes `rows_per_cta` rows: for a recipe facts of the table, for an original
     or a split what its launch makes of rows and width. A lane takes `lane_bytes` at once, by loads of `load_bytes`.
-    Every CTA reads `weights` vectors of a row's width; a row's lanes combine `combined` values one after the other.
+    Every CTA reads `weights` vectors of a row's width; a row's lanes combine `combined` values one after the other, and
+    an element takes `work` instructions.
     `inner` consecutive rows interleave. Where the CTAs of a row are a cluster, the queried capacity is
     `resident_clusters` of the whole GPU.
     """
@@ -56,6 +58,7 @@ class Point:
     l2_bytes: int
     weights: int = 0
     combined: int = 1
+    work: float = 1.0
     inner: Number = 1
     resident_clusters: Number = None
 
@@ -182,6 +185,7 @@ def point(work: Workload | Workloads, recipe: Recipe, capacity: int | None, targ
         warp_threads=target.warp_threads,
         l2_bytes=target.l2_bytes,
         weights=recipe.weights,
-        combined=combined(recipe) if recipe.form in NORMS else 1,
+        combined=norms.combined(recipe) if recipe.form in NORMS else 1,
+        work=norms.work(recipe) if recipe.form in NORMS else 1.0,
         inner=work.inner,
     )

@@ -76,6 +76,8 @@ class Algebra:
     in_pack, a_pack, a_merge, at_last : roundings of 2^-24 of the scale of `kernels.norm_references`: an element of a
         pack that a lane sums, a pack that joins its state, a merge of two states, and what a result takes besides.
     a_lane : a merge of what two lanes of a warp hold.
+    work : instructions that an element takes of lanes that hold it (SASS of sm_90: what 32 elements a lane take more
+        than 16); a weight is one and a half more.
     """
 
     state: str
@@ -86,6 +88,7 @@ class Algebra:
     a_lane: int
     a_merge: int
     at_last: int
+    work: int
 
 
 # `rsqrtf`, `ex2` and a quotient by a reciprocal err by 2 ulp, four roundings each. Of a softmax, a state that joins
@@ -94,9 +97,9 @@ class Algebra:
 # a mean are up to twice the elements, and a merge of means takes a reciprocal, two products and a sum.
 ALGEBRAS = {
     "softmax": Algebra(
-        "(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_lane=1, a_merge=6, at_last=18
+        "(largest element, sum of exponentials)", 8, 2, in_pack=1, a_pack=6, a_lane=1, a_merge=6, at_last=18, work=12
     ),
-    "rms": Algebra("sum of squares", 4, 1, in_pack=1, a_pack=1, a_lane=1, a_merge=1, at_last=13),
+    "rms": Algebra("sum of squares", 4, 1, in_pack=1, a_pack=1, a_lane=1, a_merge=1, at_last=13, work=5),
     "layer": Algebra(
         "(count, mean, sum of squared differences from it)",
         *(12, 2),
@@ -105,6 +108,7 @@ ALGEBRAS = {
         a_lane=1,
         a_merge=6,
         at_last=15,
+        work=12,
     ),
 }
 # Rows of at most this many elements are a warp's in the original, longer ones a CTA's: to be measured.
@@ -117,7 +121,7 @@ ROWS_ALIGNED = ("rows", "rows")
 
 @frozen
 class Holding:
-    """A way that keeps rows on chip; `<op>.<name>` is its recipe, and `name` its role: lanes cost what they cost.
+    """A way that keeps rows on chip; `<op>.<name>` is its recipe. Those of as many elements a lane share a role.
 
     Attributes
     ----------
@@ -133,6 +137,11 @@ class Holding:
     def name(self) -> str:
         """Lanes a row, and elements a lane."""
         return f"{'held' if self.moves == 'vectors' else 'cover'}{self.lanes}x{8 * self.phases}"
+
+    @property
+    def role(self) -> str:
+        """The column set of the schema that prices it."""
+        return f"{'held' if self.moves == 'vectors' else 'cover'}{8 * self.phases}"
 
     @property
     def threads(self) -> int:
@@ -186,7 +195,7 @@ STREAMS = ((256, 2), (512, 2), (1024, 2))
 
 @frozen
 class Clustering:
-    """A way whose rows the CTAs of a cluster share; `<op>.<name>` is its recipe, and `name` its role.
+    """A way whose rows the CTAs of a cluster share; `<op>.<name>` is its recipe. Clusters of every size share a role.
 
     Attributes
     ----------
@@ -214,6 +223,11 @@ class Clustering:
             return f"cluster{self.ctas}x{self.threads}"
         ways = ("c" if self.moves == "cover" else "") + ("s" if self.kept == "shared" else "")
         return f"cluster{self.ctas}x{self.threads}x{8 * self.phases}{ways}"
+
+    @property
+    def role(self) -> str:
+        """The column set of the schema that prices it."""
+        return f"cluster_{self.moves}" + ("_shared" if self.kept == "shared" else "")
 
     @property
     def template(self) -> str:
@@ -289,6 +303,11 @@ def combined(recipe: Recipe) -> int:
     """Return the words that the lanes of a row combine."""
     algebra = algebra_of(recipe)
     return algebra.held_words if recipe.template == LANES_HELD else algebra.state_bytes // 4
+
+
+def work(recipe: Recipe) -> float:
+    """Return the instructions that an element takes, to the half."""
+    return algebra_of(recipe).work + 1.5 * recipe.weights
 
 
 def _halvings(lanes: int) -> int:

@@ -129,7 +129,7 @@ def _holding(norm: Norm, way: norms.Holding) -> Recipe:
     return _normalizing(
         norm,
         way.name,
-        way.name,
+        way.role,
         norms.LANES_HELD,
         way.threads,
         way.proofs,
@@ -150,7 +150,7 @@ def _clustering(norm: Norm, way: norms.Clustering) -> Recipe:
     return _normalizing(
         norm,
         way.name,
-        way.name,
+        way.role,
         way.template,
         way.threads,
         way.proofs,
