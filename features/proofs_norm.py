@@ -109,7 +109,9 @@ def row_in_cluster(work: Workload | Workloads, recipe: Recipe) -> Claim:
             (
                 "width_too_small",
                 work.width > least,
-                lambda: f"width {work.width} is at most the {least} elements that fewer than {_cluster_of(recipe)} take",
+                lambda: (
+                    f"width {work.width} is at most the {least} elements that fewer than {_cluster_of(recipe)} take"
+                ),
             ),
             ("index_overflow", ctas <= MAX_GRID, lambda: f"{ctas} CTAs are more than a grid's {MAX_GRID}"),
         ),

@@ -116,7 +116,7 @@ _COVERED = (
         lambda p: p.weights * covered(p) / (p.sm_count * KILO),
     ),
 )
-_TWICE = (
+_CLUSTERED = (
     *_HELD,
     Feature(
         "ragged_elements",
@@ -132,6 +132,9 @@ _TWICE = (
         "G g H V J q / b",
         lambda p: ragged(p) * p.weights * batch_elements(p),
     ),
+)
+_TWICE = (
+    *_CLUSTERED,
     Feature("reread", "MiB/SM", "bytes read again over SMs", "b R N / (S 2^20)", lambda p: p.traffic / 2),
     Feature(
         "reread_far",
@@ -145,6 +148,6 @@ _TWICE_ROLES = (ORIGINAL, *(f"streamed{threads}" for threads, _ in STREAMS))
 _ROLES = {
     **dict.fromkeys(_TWICE_ROLES, _TWICE),
     **{way.role: _HELD if way.moves == "vectors" else _COVERED for way in HOLDINGS},
-    **{way.role: _HELD if way.held else _TWICE for way in CLUSTERINGS},
+    **{way.role: _CLUSTERED if way.held else _TWICE for way in CLUSTERINGS},
 }
 ROWNORM_1 = Schema(id="rownorm/1", family=FAMILY, roles=_ROLES, needs_capacity=frozenset(_ROLES))

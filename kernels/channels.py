@@ -149,7 +149,6 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-
 def rereads(recipe: Recipe) -> bool:
     """Tell whether a recipe reads x twice."""
     return recipe.template not in ("channel_retained.cu", "channel_tile.cu")

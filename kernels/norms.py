@@ -184,9 +184,7 @@ _COVERED = (
     *((256, 4), (512, 1), (512, 2), (512, 4), (1024, 2), (1024, 4)),
 )
 HOLDINGS = tuple(
-    Holding(lanes, phases, moves)
-    for moves, ways in (("vectors", _HELD), ("cover", _COVERED))
-    for lanes, phases in ways
+    Holding(lanes, phases, moves) for moves, ways in (("vectors", _HELD), ("cover", _COVERED)) for lanes, phases in ways
 )
 
 # Threads a row and packs of eight elements a thread at a step, of rows that are read twice.
@@ -227,7 +225,9 @@ class Clustering:
     @property
     def role(self) -> str:
         """The column set of the schema that prices it."""
-        return f"cluster_{self.moves}" + ("_shared" if self.kept == "shared" else "")
+        if not self.held:
+            return "cluster_steps"
+        return "cluster_shared" if self.kept == "shared" else "cluster"
 
     @property
     def template(self) -> str:
