@@ -10,10 +10,10 @@ from attrs import field, frozen
 
 from features.workload import Workload
 from features.workloads import Workloads
+from kernels import norms
 from kernels.dtypes import storage
 from kernels.identity import digest
 from kernels.launch import lane_elements, load_bytes, spread
-from kernels import norms
 from kernels.norms import NORMS
 from kernels.recipe import Recipe
 from kernels.target import Target

@@ -170,10 +170,10 @@ class Holding:
         return (("LANES", str(self.lanes)), ("MOVES", self.moves))
 
 
-# Lanes, and packs of eight elements a lane. Two packs are best of most rows, one where few rows wait for each other, four
-# of many wide ones, and three of rows of three times a power of two: 4096 x 12288, softmax in BF16: 512 lanes take 50.2 us
-# by three packs and 58.0 by four, 1024 take 65.1 by two (H200, 2026-12-01). Fewer lanes of more elements, such as 2 of 32
-# for rows of 64, were slower everywhere.
+# Lanes, and packs of eight elements a lane. Two packs are best of most rows, one where few rows wait for each other,
+# four of many wide ones, and three of rows of three times a power of two: 4096 x 12288, softmax in BF16: 512 lanes take
+# 50.2 us by three packs and 58.0 by four, 1024 take 65.1 by two (H200, 2026-12-01). Fewer lanes of more elements, such
+# as 2 of 32 for rows of 64, were slower everywhere.
 _HELD = (
     *((1, 2), (2, 2), (4, 2), (8, 1), (8, 2), (16, 2), (32, 1), (32, 2), (32, 3), (32, 4), (64, 1), (64, 2), (64, 3)),
     *((64, 4), (128, 1), (128, 2), (128, 3), (128, 4), (256, 1), (256, 2), (256, 3), (256, 4), (512, 1), (512, 2)),

@@ -37,7 +37,7 @@ def are_vectors(row: Recipe) -> bool:
 
 
 def widths_of(row: Recipe) -> tuple[int, int, int]:
-    """Return about the least width that a recipe takes, one between, and about the most that CTAs hold, or steps more."""
+    """Return about the least width that a recipe takes, one between, and the most that CTAs hold, or steps more."""
     step = row.cluster * row.threads * row.items * row.phases
     past = 0 if are_vectors(row) else 3
     if not holds(row):
