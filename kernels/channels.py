@@ -100,8 +100,8 @@ _MOST_HELD_BYTES = 512
 def _retained(channels: int, positions: int) -> Way:
     name = f"retained{channels}" + (f"x{positions}" if positions > 1 else "")
     role = WIDE if positions > 1 else RETAINED
-    # 64 threads a CTA: 138.3 us of 4 x 64 x 512 x 512 in FP32 where 128 and 256 took 139.4 (H200, 2026-12-01), and twice
-    # as many CTAs of few positions.
+    # 64 threads a CTA: 138.3 us of 4 x 64 x 512 x 512 in FP32 where 128 and 256 took 139.4 (H200, 2026-12-01), and
+    # twice as many CTAs of few positions.
     threads = 64 if positions == 1 else 128
     proofs = ("channel_count", "whole_positions")
     return Way(name, role, "channel_retained.cu", threads, threads, channels, positions, proofs)
