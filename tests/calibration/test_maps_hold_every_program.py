@@ -59,7 +59,7 @@ def test_recipes_of_a_form_can_be_told_apart_by_colour(form: str) -> None:
     ]
     assert found[rows[0].id] == KEPT
     for one, other in itertools.combinations(found.values(), 2):
-        assert math.dist(*(tuple(bytes.fromhex(colour[1:])) for colour in (one, other))) > 15
+        assert math.dist(*(tuple(bytes.fromhex(colour[1:])) for colour in (one, other))) > 10
 
 
 @pytest.mark.parametrize("count", [1, 7])

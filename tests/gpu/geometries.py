@@ -82,6 +82,24 @@ def _proved(recipe: Recipe, dtype: str, rows: Any, widths: Any, layout: Layout) 
     return np.broadcast_to(legal(works, recipe), widths.shape)
 
 
+def most_elements(recipe: Recipe) -> int:
+    """Return the most elements of a shape: a few rows of what a cluster of CTAs takes, where a recipe has clusters."""
+    return MOST_ELEMENTS if recipe.cluster == 1 else 4 * _cluster_elements(recipe)
+
+
+def _cluster_elements(recipe: Recipe) -> int:
+    return recipe.cluster * recipe.threads * recipe.items * recipe.phases
+
+
+def _widths(recipe: Recipe) -> Any:
+    """Return the widths that are asked for, ascending: of clusters those about the ends of what they hold."""
+    if recipe.cluster == 1:
+        return np.arange(1, MOST_WIDTH + 1)
+    most = _cluster_elements(recipe)
+    places = (most // 2, most * 5 // 8, most)
+    return np.unique([place + step for place in places for step in range(-17, 18)])
+
+
 @cache
 def shapes(recipe: Recipe, dtype: str, layout: Layout = PLAIN) -> tuple[Shape, ...]:
     """Return rows and widths that a recipe takes with a layout, the widest last; none where it takes no such layout.
@@ -89,11 +107,11 @@ def shapes(recipe: Recipe, dtype: str, layout: Layout = PLAIN) -> tuple[Shape, .
     They are the narrowest, the widest, and of those between one of whole vectors and one that ends within a vector. The
     last CTA is short of rows, in the midst of those of a lane: two CTAs come before it, or as many as the recipe wants.
     """
-    widths = np.arange(1, MOST_WIDTH + 1)
+    widths = _widths(recipe)
     each = rows_per_program(recipe, MOST_WIDTH, widths) + 0 * widths
     few, many = (ctas * each + each // 2 | 1 for ctas in (2, LEAST_CTAS))
     rows = np.where(_proved(recipe, dtype, few, widths, layout), few, many)
-    good = _proved(recipe, dtype, rows, widths, layout) & (rows * widths <= MOST_ELEMENTS)
+    good = _proved(recipe, dtype, rows, widths, layout) & (rows * widths <= most_elements(recipe))
     ragged = widths % VECTORS != 0
     picked = {int(place) for group in (good & ragged, good & ~ragged) for place in _middle(group)}
     places = np.flatnonzero(good)

@@ -18,13 +18,13 @@ from tests.gpu import grid
 from tests.gpu.geometries import (
     DTYPES,
     LAYOUTS,
-    MOST_ELEMENTS,
     OP_OF,
     Case,
     Layout,
     cases,
     fewest_rows,
     geometry_of,
+    most_elements,
     shapes,
     shapes_at,
     shapes_of_form,
@@ -56,7 +56,7 @@ def test_the_geometry_of_a_recipe_is_proved(recipe: Recipe) -> None:
     for dtype in recipe.dtypes:
         rows, width = geometry_of(recipe, dtype)
         assert proved(recipe, dtype, rows, width)
-        assert rows * width <= MOST_ELEMENTS
+        assert rows * width <= most_elements(recipe)
         assert width > 1
         assert all(proved(recipe, dtype, *shape) for shape in shapes(recipe, dtype))
         assert all(proved(recipe, dtype, *shape) for shape in shapes_at(recipe, dtype, (1, 8, 300, 8192), 20))
@@ -100,13 +100,13 @@ def test_the_shapes_of_a_form_meet_every_recipe(form: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("op", "dtype"), [*product(grid.ROW_OPS, DTYPES)])
 def test_the_grid_of_shapes_meets_every_recipe(op: str, dtype: str) -> None:
-    """At shapes that a small grid has, too."""
+    """At shapes that a small grid has, too; clusters have tests of their own."""
     met: set[Recipe] = set()
     form = form_of(program_of(op, dtype))
     for rows, width in product(grid.ROWS, grid.widths(form)):
         if rows * width <= 2**22:
             met |= {row for way in grid.WAYS for row in grid.proved(op, dtype, rows, width, way.offset)}
-    assert met == {row for row in recipes_of(form) if dtype in row.dtypes}
+    assert met >= {row for row in recipes_of(form) if dtype in row.dtypes and row.cluster == 1}
 
 
 def test_a_shape_that_a_recipe_takes_nowhere_is_told() -> None:
