@@ -2,7 +2,7 @@
 
 Kernels of one way of moving rows share a line, whatever their lanes: each alone is legal at a few shapes, and a fit of
 those alone answers for nothing beside them. On 676 training geometries of an H200 (2026-12-01; a fifth held out at a
-time) a line a recipe left a regret of 1.18 in the geometric mean, and these 1.016; docs/evidence.md has the table.
+time) a line a recipe left a regret of 1.18 in the geometric mean, and these 1.015 (docs/facts.md).
 
 R rows of N elements of b bytes, S SMs, A the queried capacity; L lanes of each of p CTAs take a row, T threads a CTA.
 """
